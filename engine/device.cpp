@@ -1,0 +1,46 @@
+#include "engine/device.h"
+
+#include <sched.h>
+
+#include <algorithm>
+#include <atomic>
+
+#include "engine/check.h"
+
+namespace tapedeck {
+namespace {
+
+int cores_allowed() {  // of this process; a container or taskset may allow fewer than the machine has
+#if defined(_OPENMP)
+  cpu_set_t set;
+  if (sched_getaffinity(0, sizeof set, &set) == 0) return std::max(1, CPU_COUNT(&set));
+#endif
+  return 1;
+}
+std::atomic<int>& thread_count() {
+  static std::atomic<int> count = cores_allowed();
+  return count;
+}
+
+}  // namespace
+
+const char* name(Device device) { return device == Device::cpu ? "cpu" : "emulated"; }
+
+Device find_device(std::string_view wanted) {
+  for (Device device : {Device::cpu, Device::emulated})
+    if (wanted == name(device)) return device;
+  throw UsageError(text("device {}: unknown, this build has cpu and emulated", wanted));
+}
+
+int threads() { return thread_count(); }
+
+int set_threads(int count) {
+  CHECK(count >= 0, "threads: cannot use {} threads", count);
+#if !defined(_OPENMP)
+  count = 1;
+#endif
+  thread_count() = count == 0 ? cores_allowed() : count;
+  return thread_count();
+}
+
+}  // namespace tapedeck

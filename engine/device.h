@@ -1,0 +1,21 @@
+// Devices: where numbers live and kernels run. `cpu` runs a functor in loops over OpenMP threads; `emulated` runs the
+// same functor as a GPU would, lane by lane, to test GPU kernels without a GPU.
+#pragma once
+#include <cstdint>
+#include <string_view>
+
+namespace tapedeck {
+
+enum class Device : uint8_t { cpu, emulated };
+
+const char* name(Device device);
+
+// The device of that name. Throws UsageError naming the known ones.
+Device find_device(std::string_view name);
+
+// Threads that CPU loops and gemm use; 1 in a build without OpenMP. set_threads(0) takes one per core this process may
+// run on and returns what was set.
+int threads();
+int set_threads(int count);
+
+}  // namespace tapedeck

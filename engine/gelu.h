@@ -1,0 +1,25 @@
+// gelu, tanh form: x/2 · (1 + tanh(√(2/π)·(x + 0.044715·x³)))  [Hendrycks & Gimpel 2016, arXiv:1606.08415]
+// It is here and not in ops because gemm's epilogue applies it while the product is still in cache.
+#pragma once
+#include "engine/hd.h"
+#include "engine/math.h"
+
+namespace tapedeck {
+
+template <class A>
+HD
+A gelu(A x) {
+  const A inner = A(0.79788456080286535588) * (x + A(0.044715) * x * x * x);
+  return A(0.5) * x * (A(1) + tanh(inner));
+}
+
+// d gelu / dx
+template <class A>
+HD
+A gelu_slope(A x) {
+  const A k = A(0.79788456080286535588);
+  const A t = tanh(k * (x + A(0.044715) * x * x * x));
+  return A(0.5) * (A(1) + t) + A(0.5) * x * (A(1) - t * t) * k * (A(1) + A(3 * 0.044715) * x * x);
+}
+
+}  // namespace tapedeck

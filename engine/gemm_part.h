@@ -1,0 +1,24 @@
+// One thread's part of a matrix product on the CPU: a rectangle of C with leading dimensions, in T = float or double.
+//   C = alpha · op(A) · op(B) + beta · C,  row-major, beta = 0 never reads C
+#pragma once
+#include <cstdint>
+
+namespace tapedeck {
+
+template <class T>
+struct GemmPart {
+  bool transpose_a, transpose_b;
+  int64_t m, n, k;
+  T alpha;
+  const T* a;
+  int64_t lda;
+  const T* b;
+  int64_t ldb;
+  T beta;
+  T* c;
+  int64_t ldc;
+};
+
+void gemm_onednn(const GemmPart<float>& part);  // gemm_onednn.cpp, in builds with oneDNN
+
+}  // namespace tapedeck

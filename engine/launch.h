@@ -1,0 +1,157 @@
+// map, each and rows: the three ways to run a functor on a device. This file owns grids, guards, vector loops and
+// OpenMP, so that kernels never see them, and is the only place besides the backends that asks which device it is.
+#pragma once
+#include <algorithm>
+#include <cstddef>
+#include <cstdint>
+#include <utility>
+
+#if defined(_OPENMP)
+#include <omp.h>
+#endif
+
+#include "engine/backend.h"
+#include "engine/block.h"
+#include "engine/device.h"
+#include "engine/dtype.h"
+#include "engine/emulation/kernel_name.h"
+
+namespace tapedeck {
+
+// f(begin, end) over ranges that cover 0…n, one a thread; one range when there is less than `grain` work for each.
+// The split depends on n and the thread count only, so results do too.
+template <class F>
+void parallel_ranges(int64_t n, int64_t grain, const F& f) {
+#if defined(_OPENMP)
+  const int64_t count = std::min<int64_t>(threads(), n / std::max<int64_t>(grain, 1));
+  if (count > 1 && !omp_in_parallel()) {
+#pragma omp parallel num_threads(static_cast <int>(count))
+    {
+      const int64_t t = omp_get_thread_num();
+      f(n * t / count, n * (t + 1) / count);
+    }
+    return;
+  }
+#endif
+  (void)grain;
+  if (n > 0) f(int64_t{0}, n);
+}
+
+// A kernel with its geometry, as a device with lanes runs it: one lane of one block.
+template <class F>
+struct EachKernel {
+  F f;
+  int64_t n;
+  static constexpr int lanes = 256;
+  HD
+  void operator()(int64_t block, int lane) const {
+    const int64_t i = block * lanes + lane;
+    if (i < n) f(i);
+  }
+};
+template <class F>
+struct RowsKernel {
+  F f;
+  int lanes;
+  HD
+  void operator()(int64_t row, int lane, char* scratch) const { f(Block{lane, lanes, scratch}, row); }
+};
+
+namespace detail {
+template <class Kernel>
+void each_lane(const void* kernel, int64_t block, int lane) {
+  (*static_cast<const Kernel*>(kernel))(block, lane);
+}
+template <class Kernel>
+void rows_lane(const void* kernel, int64_t block, int lane) {
+  (*static_cast<const Kernel*>(kernel))(block, lane, emulation::shared_memory());
+}
+template <class F>
+size_t shared_bytes(const F& f) {
+  if constexpr (requires { F::shared_bytes(f.cols); })
+    return Block::reduce_bytes + F::shared_bytes(f.cols);
+  else
+    return Block::reduce_bytes;
+}
+// Work of about this many elements repays waking a second thread (some µs).
+inline constexpr int64_t grain_elements = 16384;
+}  // namespace detail
+
+// f(i) for every i < n, in no particular order.
+template <class F>
+void each(Device device, int64_t n, const F& functor) {
+  if (n == 0) return;
+  if (device == Device::cpu) {
+    parallel_ranges(n, detail::grain_elements, [&functor](int64_t begin, int64_t end) {
+      const F f = functor;  // a copy of one's own: its pointers then stay in registers
+      SIMD for (int64_t i = begin; i < end; ++i) f(i);
+    });
+  } else {
+    using Kernel = EachKernel<F>;
+    const Kernel kernel{functor, n};
+    const char* const name = emulation::kernel_name<F>();
+    emulation::run_grid(
+        {name, (n + Kernel::lanes - 1) / Kernel::lanes, Kernel::lanes, 0, &detail::each_lane<Kernel>, &kernel});
+    backend(device).launched(name);
+  }
+}
+
+// f(block, row) for every row; the workers of `block` share the row. F states `cols`, the length of a row, from which
+// the number of lanes follows: a warp up to 1,024 columns, then 256 lanes.
+template <class F>
+void rows(Device device, int64_t count, const F& functor) {
+  if (count == 0) return;
+  if (device == Device::cpu) {
+    const int64_t grain = detail::grain_elements / std::max<int64_t>(functor.cols, 1);
+    parallel_ranges(count, grain, [&functor](int64_t begin, int64_t end) {
+      const F f = functor;
+      for (int64_t row = begin; row < end; ++row) f(Block{}, row);
+    });
+  } else {
+    using Kernel = RowsKernel<F>;
+    const Kernel kernel{functor, functor.cols <= 1024 ? 32 : 256};
+    const char* const name = emulation::kernel_name<F>();
+    emulation::run_grid(
+        {name, count, kernel.lanes, detail::shared_bytes(functor), &detail::rows_lane<Kernel>, &kernel});
+    backend(device).launched(name);
+  }
+}
+
+// Where a kernel's results go: writes to fresh memory, adds to what is there otherwise (a gradient's later writers).
+template <class T>
+struct Into {
+  T* p;
+  bool add = false;
+  HD
+  void operator()(int64_t i, Acc<T> value) const { p[i] = T(add ? Acc<T>(p[i]) + value : value); }
+};
+
+namespace detail {
+template <class Out, class F, class... In>
+struct Map {
+  Into<Out> out;
+  F f;
+  const void* in[sizeof...(In) > 0 ? sizeof...(In) : 1];
+  HD
+  void operator()(int64_t i) const { at(i, std::index_sequence_for<In...>{}); }
+  template <size_t... k>
+  HD
+  void at(int64_t i, std::index_sequence<k...>) const {
+    out(i, f(static_cast<Acc<In>>(static_cast<const In*>(in[k])[i])...));
+  }
+};
+}  // namespace detail
+
+// out[i] = f(in[i]…) for every i < n. f computes in Acc, never sees an index, and may alias its output.
+template <class F, class Out, class... In>
+void map(Device device, int64_t n, Into<Out> out, const F& f, const In*... in) {
+  each(device, n, detail::Map<Out, F, In...>{out, f, {in...}});
+}
+
+// Columns that one Block sums side by side in column_sums: enough that a CPU thread reads whole cache lines.
+inline int column_width(Device device, int64_t cols) {
+  if (device == Device::cpu) return cols >= 2 * Block::max_column_width ? Block::max_column_width : 64;
+  return 32;
+}
+
+}  // namespace tapedeck

@@ -1,0 +1,20 @@
+#include "engine/scope.h"
+
+namespace tapedeck {
+namespace {
+std::string& path_of_thread() {
+  thread_local std::string path;
+  return path;
+}
+}  // namespace
+
+Scope::Scope(std::string_view name) : outer_length_(path_of_thread().size()) {
+  std::string& path = path_of_thread();
+  if (!path.empty() && !name.empty()) path += '.';
+  path += name;
+}
+Scope::~Scope() { path_of_thread().resize(outer_length_); }
+
+const std::string& Scope::path() { return path_of_thread(); }
+
+}  // namespace tapedeck

@@ -1,0 +1,22 @@
+// Scope("block3") names the part of the model at work. One stack of names serves error messages, parameter paths,
+// the graph print-out and the profiler.
+#pragma once
+#include <string>
+#include <string_view>
+
+namespace tapedeck {
+
+class Scope {
+ public:
+  explicit Scope(std::string_view name);
+  ~Scope();
+  Scope(const Scope&) = delete;
+  Scope& operator=(const Scope&) = delete;
+
+  static const std::string& path();  // "mlp.in", empty outside of every scope; of this thread
+
+ private:
+  size_t outer_length_;
+};
+
+}  // namespace tapedeck

@@ -1,0 +1,116 @@
+// The tape: a vector of nodes in the order the forward pass ran, which is a topological order, so that backward only
+// has to pop them from the end. A popped node dies and what it kept returns to the arena; there is no graph search and
+// no recursion.
+//
+// An op ends in   return record("softmax", y, {&x}, [y = keep(y), dx = want(x)](const Tensor& dy) { … });
+//   keep(x)  holds a value for the backward pass, counts its bytes, and refuses changes to it until the node dies
+//   want(x)  is where the op's gradient with respect to x goes; false when nobody asked for it
+#pragma once
+#include <cstddef>
+#include <functional>
+#include <initializer_list>
+#include <memory>
+#include <string>
+#include <vector>
+
+#include "engine/launch.h"
+#include "engine/tensor.h"
+
+namespace tapedeck {
+
+class Kept {  // a tensor held for a backward pass
+ public:
+  explicit Kept(const Tensor& x);
+  Kept(const Kept& other) : x_(other.x_) { hold(); }
+  Kept(Kept&& other) noexcept : x_(std::move(other.x_)) { other.x_ = {}; }
+  Kept& operator=(const Kept&) = delete;
+  ~Kept() {
+    if (x_.data) x_.data.let_go();
+  }
+  const Tensor& operator*() const { return x_; }
+  const Tensor* operator->() const { return &x_; }
+
+ private:
+  void hold() const {
+    if (x_.data) x_.data.hold();
+  }
+  Tensor x_;
+};
+inline Kept keep(const Tensor& x) { return Kept(x); }
+
+class Want {  // where the gradient with respect to one input goes
+ public:
+  explicit Want(const Tensor& x) : slot_(x.grad), shape_(x.shape), dtype_(x.dtype), device_(x.device()) {}
+  explicit operator bool() const { return slot_ != nullptr; }
+
+  // The memory to write dL/dx to. Call it once per backward; `add` of the result says whether to add or to write.
+  struct Target {
+    Tensor sum;
+    bool add;
+  };
+  Target target() const;
+  template <class T>
+  Into<T> into() const {
+    const Target t = target();
+    return {t.sum.ptr<T>(), t.add};
+  }
+  void give(const Tensor& dx) const;  // the whole gradient is dx: shared by the first writer, added by later ones
+
+ private:
+  std::shared_ptr<GradSlot> slot_;
+  Shape shape_;
+  DType dtype_;
+  Device device_;
+};
+inline Want want(const Tensor& x) { return Want(x); }
+
+struct Node {
+  const char* op;
+  std::string where;                    // the layer that ran it: Scope::path()
+  std::shared_ptr<GradSlot> out;        // where dL/dy gathers
+  std::vector<const GradSlot*> inputs;  // of those that want a gradient; names only, for drawing the graph
+  Shape shape;                          // of y
+  DType dtype;
+  size_t saved_bytes;  // what keep() held first for this node
+  std::function<void(const Tensor& dy)> backward;
+};
+
+class Tape {  // records on this thread from its construction until it dies; the innermost tape records
+ public:
+  Tape();
+  ~Tape();
+  Tape(const Tape&) = delete;
+  Tape& operator=(const Tape&) = delete;
+
+  // Fills the gradient slots of everything that leads to `loss` (one element), starting from dL/dloss = seed. Nodes are
+  // freed as it goes, so a second call throws.
+  void backward(const Tensor& loss, double seed = 1);
+
+  const std::vector<Node>& nodes() const { return nodes_; }
+  size_t saved_bytes() const;
+
+ private:
+  friend Tensor record(const char*, Tensor, std::initializer_list<const Tensor*>, std::function<void(const Tensor&)>);
+  friend class NoTape;
+  static Tape*& current();
+  std::vector<Node> nodes_;
+  Tape* outer_;
+  bool used_ = false;
+};
+
+class NoTape {  // nothing is recorded while it lives
+ public:
+  NoTape();
+  ~NoTape();
+  NoTape(const NoTape&) = delete;
+  NoTape& operator=(const NoTape&) = delete;
+
+ private:
+  Tape* outer_;
+};
+
+// y as an output of `op`: on the tape when one records and some input wants a gradient, else just y.
+Tensor record(const char* op, Tensor y, std::initializer_list<const Tensor*> inputs,
+              std::function<void(const Tensor& dy)> backward);
+
+}  // namespace tapedeck

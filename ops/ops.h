@@ -1,0 +1,63 @@
+// Every op of tapedeck: shapes, formula, source. Each is one .cpp file or, for element-wise ones, one functor in
+// pointwise.h. Inputs of one op share device and dtype; there is no promotion and no broadcasting beyond a bias.
+// [..., C] means any leading extents; labels are i32. Wrong shapes throw Error with both shapes and the fix.
+#pragma once
+#include <cstdint>
+#include <string_view>
+#include <vector>
+
+#include "engine/tape.h"
+
+namespace tapedeck {
+
+// Element by element, y has x's shape (pointwise.cpp; formulas and derivatives in pointwise.h)
+Tensor add(const Tensor& a, const Tensor& b);      // a + b
+Tensor sub(const Tensor& a, const Tensor& b);      // a − b
+Tensor mul(const Tensor& a, const Tensor& b);      // a ∘ b
+Tensor scale(const Tensor& x, double factor);      // factor · x
+Tensor bias(const Tensor& x, const Tensor& b);     // [..., C], [C]: x + b in every row
+Tensor relu(const Tensor& x);                      // max(x, 0); slope 0 at 0
+Tensor gelu(const Tensor& x);                      // tanh form [Hendrycks & Gimpel 2016]
+Tensor gelu_erf(const Tensor& x);                  // x · Φ(x), Φ by erf: the exact form
+Tensor silu(const Tensor& x);                      // x · sigmoid(x) [Elfwing et al. 2017]
+Tensor tanh(const Tensor& x);
+Tensor sigmoid(const Tensor& x);                   // 1 / (1 + e^−x)
+Tensor exp(const Tensor& x);
+Tensor log(const Tensor& x);                       // natural; −inf at 0, NaN below
+
+// Matrix products (matmul.cpp)
+Tensor matmul(const Tensor& a, const Tensor& b);   // [M,K],[K,N] -> [M,N]; [B,M,K],[B,K,N] -> [B,M,N]
+// y = activation(x · weightᵀ + bias) in one pass: x [..., in], weight [out, in], bias [out] or an empty Tensor
+enum class Activation : uint8_t { none, relu, gelu, gelu_erf, silu, tanh, sigmoid };
+Activation find_activation(std::string_view name);  // throws UsageError naming the known ones
+Tensor linear(const Tensor& x, const Tensor& weight, const Tensor& bias, Activation activation = Activation::none);
+
+// Over the last axis
+Tensor softmax(const Tensor& x);                   // e^(x − max) / Σ e^(x − max)
+Tensor log_softmax(const Tensor& x);               // x − max − log Σ e^(x − max)
+
+// Losses, each one number
+constexpr int32_t ignored_label = -1;              // such a row counts neither in the mean nor in any gradient
+Tensor cross_entropy(const Tensor& logits, const Tensor& labels);  // [N,C], i32 [N]: mean of −log softmax[label]; 0 when all are ignored
+Tensor mse(const Tensor& x, const Tensor& target);                 // mean (x − target)²
+
+// Reductions to one number, in a fixed order for any thread count (reduce.cpp)
+Tensor sum(const Tensor& x);
+Tensor mean(const Tensor& x);
+
+// Moving numbers (move.cpp)
+Tensor reshape(const Tensor& x, const Shape& shape);                 // same count, same bytes: shares memory
+Tensor permute(const Tensor& x, const std::vector<int>& axes);       // y's axis i is x's axis axes[i]; copies
+Tensor concat(const std::vector<Tensor>& parts, int axis);           // along axis; other extents agree
+Tensor slice(const Tensor& x, int axis, int64_t begin, int64_t end); // begin ≤ index < end along axis; copies
+Tensor cast(const Tensor& x, DType dtype);                           // rounds to nearest even; the gradient is cast back
+
+// Each element is 0 with probability p, else x / (1 − p) [Srivastava et al. 2014]. The mask is a pure function of
+// (seed, step, site, index) (dropout.cpp).
+struct RandomKey {
+  uint64_t seed = 0, step = 0;
+  uint32_t site = 0;
+};
+Tensor dropout(const Tensor& x, double p, const RandomKey& key);
+
+}  // namespace tapedeck
