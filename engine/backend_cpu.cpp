@@ -2,7 +2,6 @@
 // epilogue to it while it is in cache. The split depends on the shape and the thread count only.
 #include <unistd.h>
 
-#include <Eigen/Core>
 #include <cstring>
 
 #include "engine/backend.h"
@@ -14,33 +13,12 @@ namespace tapedeck {
 namespace {
 
 template <class T>
-void multiply_eigen(const GemmPart<T>& p) {
-  using Matrix = Eigen::Matrix<T, Eigen::Dynamic, Eigen::Dynamic, Eigen::RowMajor>;
-  using Map = Eigen::Map<const Matrix, 0, Eigen::OuterStride<>>;
-  const Map a(p.a, p.transpose_a ? p.k : p.m, p.transpose_a ? p.m : p.k, Eigen::OuterStride<>(p.lda));
-  const Map b(p.b, p.transpose_b ? p.n : p.k, p.transpose_b ? p.k : p.n, Eigen::OuterStride<>(p.ldb));
-  Eigen::Map<Matrix, 0, Eigen::OuterStride<>> c(p.c, p.m, p.n, Eigen::OuterStride<>(p.ldc));
-  if (p.beta == 0)
-    c.setZero();
-  else if (p.beta != 1)
-    c *= p.beta;
-  if (p.transpose_a && p.transpose_b)
-    c.noalias() += p.alpha * a.transpose() * b.transpose();
-  else if (p.transpose_a)
-    c.noalias() += p.alpha * a.transpose() * b;
-  else if (p.transpose_b)
-    c.noalias() += p.alpha * a * b.transpose();
-  else
-    c.noalias() += p.alpha * a * b;
-}
-
-template <class T>
 void multiply(const GemmPart<T>& p) {
 #if defined(TAPEDECK_HAVE_ONEDNN)
   if constexpr (std::is_same_v<T, float>)
     if (p.k > 0) return gemm_onednn(p);
 #endif
-  multiply_eigen(p);
+  gemm_eigen(p);
 }
 
 template <class T>

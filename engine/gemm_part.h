@@ -19,6 +19,8 @@ struct GemmPart {
   int64_t ldc;
 };
 
+template <class T>
+void gemm_eigen(const GemmPart<T>& part);       // gemm_eigen.cpp
 void gemm_onednn(const GemmPart<float>& part);  // gemm_onednn.cpp, in builds with oneDNN
 
 }  // namespace tapedeck
