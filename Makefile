@@ -1,0 +1,58 @@
+# A thin cover over CMake that also sets up a bare Debian or Ubuntu. `make help` lists the goals.
+# Variables:  BUILD=build  TYPE=Release  OPTIONS="-DTAPEDECK_ONEDNN=off"  JOBS=2  ARGS="options of tapedeck train"
+.DEFAULT_GOAL := build
+.PHONY: build setup demo test test-asan test-clang test-tsan format lint nvcc-check bench-peers clean help
+
+BUILD ?= build
+TYPE ?= Release
+JOBS ?= $(shell nproc)
+PACKAGES = g++ make cmake ninja-build ccache git libeigen3-dev libfmt-dev libcli11-dev nlohmann-json3-dev doctest-dev \
+           zlib1g-dev libdnnl-dev
+export DEBIAN_FRONTEND = noninteractive
+
+comma = ,
+debug = -DCMAKE_BUILD_TYPE=Debug -DCMAKE_CXX_FLAGS_DEBUG="-O1 -g1"
+# $(call build,FOLDER,CMAKE OPTIONS): configure the first time (Ninja where there is one) or for OPTIONS, then build.
+define build
+	@if test -e $(1)/CTestTestfile.cmake; then generator=; \
+	elif command -v ninja >/dev/null; then generator=Ninja; else generator="Unix Makefiles"; fi; \
+	if test -n "$$generator" -o -n '$(OPTIONS)'; then cmake -S . -B $(1) $${generator:+-G "$$generator"} $(2) $(OPTIONS); fi
+	@cmake --build $(1) -j $(JOBS)
+endef
+define ctest
+	@ctest --test-dir $(1) -j $(JOBS) --output-on-failure --no-tests=error
+endef
+# $(call install,PACKAGES): apt, only when something is missing; without rights or apt, CMake says what it misses.
+define install
+	@command -v dpkg-query >/dev/null || exit 0; missing=; \
+	for package in $(1); do \
+	  dpkg-query -W -f='$${Status}' $$package 2>/dev/null | grep -q "ok installed" || missing="$$missing $$package"; \
+	done; \
+	test -n "$$missing" || exit 0; \
+	if test $$(id -u) = 0; then root=; elif command -v sudo >/dev/null; then root=sudo; \
+	else echo "missing packages, and no rights to install them:$$missing"; exit 0; fi; \
+	echo "installing:$$missing"; \
+	$$root apt-get update -qq && $$root apt-get install -y -qq --no-install-recommends $$missing
+endef
+
+build: setup  ## build the program build/tapedeck and the tests
+	$(call build,$(BUILD),-DCMAKE_BUILD_TYPE=$(TYPE))
+
+setup:  ## install the packages that are missing (Debian, Ubuntu)
+	$(call install,$(PACKAGES))
+
+demo: build  ## train an MLP on the embedded digits to 97 % and say how long that took
+	$(BUILD)/tapedeck train $(ARGS)
+
+test: build  ## all tests
+	$(call ctest,$(BUILD))
+
+test-asan: setup  ## all tests under AddressSanitizer and UndefinedBehaviorSanitizer
+	$(call build,build-asan,$(debug) -DTAPEDECK_SANITIZE=address$(comma)undefined)
+	$(call ctest,build-asan)
+
+help:  ## this list
+	@sed -n 's/^\([a-z-]*\):.*## /\1	/p' Makefile | expand -t 16
+
+clean:  ## remove every build folder
+	rm -rf build build-*
