@@ -5,9 +5,9 @@
 //   GPU       lanes are threads; 32 of them are a warp and exchange registers, more share memory
 // A row of 32 lanes is one warp and needs no shared memory. Longer rows take a whole block of several warps.
 #pragma once
+#include <cmath>
 #include <cstddef>
 #include <cstdint>
-#include <limits>
 
 #include "engine/emulation/block_engine.h"
 #include "engine/hd.h"
@@ -60,7 +60,7 @@ struct Block {
   HD
   auto max(int64_t n, const F& f, Site site = Site::here()) const {
     using A = decltype(f(0));
-    A top = -std::numeric_limits<A>::infinity();
+    A top = A(-INFINITY);
     if (lanes == 1) {
       SIMD_MAX(top) for (int64_t j = 0; j < n; ++j) {
         const A value = f(j);

@@ -57,6 +57,22 @@ struct RowsKernel {
   void operator()(int64_t row, int lane, char* scratch) const { f(Block{lane, lanes, scratch}, row); }
 };
 
+#if defined(__CUDACC__)
+// What nvcc compiles for the GPU: naming an instance makes it check the functor as device code.
+template <class Kernel>
+__global__ void each_on_gpu(const Kernel kernel) {
+  kernel(static_cast<int64_t>(blockIdx.x), static_cast<int>(threadIdx.x));
+}
+template <class Kernel>
+__global__ void rows_on_gpu(const Kernel kernel) {
+  extern __shared__ char scratch[];
+  kernel(static_cast<int64_t>(blockIdx.x), static_cast<int>(threadIdx.x), scratch);
+}
+#define COMPILE_FOR_GPU(kernel) [[maybe_unused]] const auto compiled_for_gpu = &kernel
+#else
+#define COMPILE_FOR_GPU(kernel) static_assert(true)
+#endif
+
 namespace detail {
 template <class Kernel>
 void each_lane(const void* kernel, int64_t block, int lane) {
@@ -88,6 +104,7 @@ void each(Device device, int64_t n, const F& functor) {
     });
   } else {
     using Kernel = EachKernel<F>;
+    COMPILE_FOR_GPU(each_on_gpu<Kernel>);
     const Kernel kernel{functor, n};
     const char* const name = emulation::kernel_name<F>();
     emulation::run_grid(
@@ -109,6 +126,7 @@ void rows(Device device, int64_t count, const F& functor) {
     });
   } else {
     using Kernel = RowsKernel<F>;
+    COMPILE_FOR_GPU(rows_on_gpu<Kernel>);
     const Kernel kernel{functor, functor.cols <= 1024 ? 32 : 256};
     const char* const name = emulation::kernel_name<F>();
     emulation::run_grid(

@@ -1,0 +1,101 @@
+// cross_entropy   loss = mean over counted rows of  log Σ_j e^(x_j) − x_label       dx_j = (softmax(x)_j − [j = label]) · dloss / n
+// n counts the rows whose label is not ignored_label; with none the loss and every gradient are exactly 0. The softmax
+// is never stored: backward makes it again from the logits and each row's log-sum-exp.
+#include "engine/math.h"
+#include "ops/ops.h"
+
+namespace tapedeck {
+namespace {
+
+template <class T>
+struct CrossEntropyForward {  // one row per Block
+  const T* x;
+  const int32_t* labels;
+  Acc<T>* log_sum;
+  Acc<T>* loss;
+  int64_t cols;
+  HD void operator()(Block b, int64_t row) const {
+    const T* const in = x + row * cols;
+    const int32_t label = labels[row];
+    const auto top = b.max(cols, [&](int64_t j) { return Acc<T>(in[j]); });
+    const auto sum = b.sum(cols, [&](int64_t j) { return exp(Acc<T>(in[j]) - top); });
+    if (b.lane != 0) return;
+    log_sum[row] = top + log(sum);
+    loss[row] = label == ignored_label ? Acc<T>(0) : log_sum[row] - Acc<T>(in[label]);
+  }
+};
+
+template <class T>
+struct SumRows {  // out = factor · Σ loss, by one Block
+  const Acc<T>* loss;
+  T* out;
+  Acc<T> factor;
+  int64_t cols;
+  HD void operator()(Block b, int64_t) const {
+    const auto total = b.sum(cols, [&](int64_t i) { return loss[i]; });
+    if (b.lane == 0) *out = T(factor * total);
+  }
+};
+
+template <class T>
+struct CrossEntropyBackward {
+  const T* x;
+  const int32_t* labels;
+  const Acc<T>* log_sum;
+  const T* dloss;
+  Acc<T> factor;
+  Into<T> dx;
+  int64_t cols;
+  HD void operator()(Block b, int64_t row) const {
+    const int64_t at = row * cols;
+    const int32_t label = labels[row];
+    const Acc<T> weight = label == ignored_label ? Acc<T>(0) : factor * Acc<T>(*dloss), base = log_sum[row];
+    b.each(cols, [&](int64_t j) {
+      const Acc<T> p = exp(Acc<T>(x[at + j]) - base) - (j == label ? Acc<T>(1) : Acc<T>(0));
+      dx(at + j, weight == Acc<T>(0) ? Acc<T>(0) : weight * p);  // 0 even where an ignored row's logits are not finite
+    });
+  }
+};
+
+// How many rows count. Throws on a label that names no class: read later it would be memory of somebody else's.
+int64_t count_labels(const Tensor& labels, int64_t classes) {
+  int64_t counted = 0, row = 0;
+  for (const int32_t label : labels.values<int32_t>()) {
+    CHECK(label == ignored_label || (label >= 0 && label < classes),
+          "cross_entropy: label {} at row {}, but logits have {} classes (0…{})", label, row, classes, classes - 1);
+    counted += label != ignored_label;
+    ++row;
+  }
+  return counted;
+}
+
+}  // namespace
+
+Tensor cross_entropy(const Tensor& logits, const Tensor& labels) {
+  CHECK(logits.rank() == 2 && labels.rank() == 1 && labels.count() == logits.rows(),
+        "cross_entropy: takes logits [N, C] and labels [N], got {} and {}", logits.shape, labels.shape);
+  CHECK(labels.dtype == DType::i32, "cross_entropy: labels must be i32, got {}", name(labels.dtype));
+  CHECK(logits.cols() > 0, "cross_entropy: logits {} have no class", logits.shape);
+  const int64_t counted = count_labels(labels, logits.cols()), n = logits.rows();
+  const double factor = counted == 0 ? 0.0 : 1.0 / static_cast<double>(counted);
+  const DType wide = logits.dtype == DType::f64 ? DType::f64 : DType::f32;
+  Tensor log_sum = Tensor::empty({n}, wide, logits.device()), losses = Tensor::like(log_sum);
+  Tensor loss = Tensor::like(logits, {});
+  with_dtype(logits.dtype, [&]<class T>() {
+    const Device device = logits.device();
+    rows(device, n,
+         CrossEntropyForward<T>{logits.ptr<T>(), labels.ptr<int32_t>(), log_sum.ptr<Acc<T>>(), losses.ptr<Acc<T>>(),
+                                logits.cols()});
+    rows(device, 1, SumRows<T>{losses.ptr<Acc<T>>(), loss.ptr<T>(), Acc<T>(factor), n});
+  });
+  return record("cross_entropy", loss, {&logits},
+                [x = keep(logits), labels = keep(labels), log_sum = keep(log_sum), factor, dx = want(logits)](const Tensor& dloss) {
+                  with_dtype(x->dtype, [&]<class T>() {
+                    rows(x->device(), x->rows(),
+                         CrossEntropyBackward<T>{x->ptr<T>(), labels->ptr<int32_t>(), log_sum->ptr<Acc<T>>(), dloss.ptr<T>(),
+                                                 Acc<T>(factor), dx.into<T>(), x->cols()});
+                  });
+                });
+}
+
+}  // namespace tapedeck
