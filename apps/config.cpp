@@ -1,0 +1,133 @@
+#include "apps/config.h"
+
+#include <fmt/format.h>
+
+#include <nlohmann/json.hpp>
+
+#include "apps/config_file.h"
+#include "apps/machine.h"
+#include "apps/options.h"
+#include "engine/check.h"
+
+namespace tapedeck {
+namespace {
+
+bool is_default(const Config& config, std::string_view option) { return config.origin(option) == Origin::fallback; }
+
+// Defaults that depend on other options.
+void fill_defaults(Config& c) {
+  const bool is_train = c.command == "train";
+  const auto unless_set = [&](const char* option, auto& member, auto value) {
+    if (is_default(c, option)) member = value;
+  };
+  if (c.command == "bench step") unless_set("hidden", c.hidden, std::vector<int64_t>{512, 512});
+  if (c.command == "gradcheck") unless_set("precision", c.precision, "fp64");
+  unless_set("batch", c.batch, c.command == "gradcheck" ? 8 : c.data == "mnist" ? 128 : 32);
+  unless_set("threads", c.threads, allowed_cores());
+  unless_set("weight-decay", c.weight_decay, c.optimizer == "adamw" ? 0.01 : 0.0);
+  if (c.optimizer == "momentum" && !c.momentum) c.momentum = 0.9;
+  if (c.data == "spirals" || c.data == "blobs") {
+    if (!c.validation) c.validation = 0.1;
+    if (!c.test) c.test = 0.1;
+  }
+  if (!is_train) return;
+  const bool nothing_asked = is_default(c, "data") && is_default(c, "epochs") && is_default(c, "steps");
+  if (nothing_asked && c.loss == "cross_entropy") unless_set("target", c.target, Target{"accuracy", 0.97});
+  if (!c.steps && !c.epochs) c.epochs = 20;
+  unless_set("schedule", c.schedule, c.target ? "constant" : "cosine");
+}
+
+// An option that its companion's value rules out. It is dropped when only the companion was changed (a flag over a
+// --config file), and refused when it was asked for at least as strongly.
+void exclude(Config& c, const char* option, std::optional<double>& member, const char* companion, const char* reason) {
+  if (!member) return;
+  if (c.origin(option) >= c.origin(companion)) throw UsageError(fmt::format("--{} {}: {}", option, *member, reason));
+  member.reset();
+}
+
+void check_together(Config& c) {
+  if (c.optimizer != "momentum")
+    exclude(c, "momentum", c.momentum, "optimizer",
+            fmt::format("--optimizer {} has none; use --optimizer momentum or leave it out", c.optimizer).c_str());
+  if (c.data == "digits" || c.data == "mnist")
+    for (auto [option, member] : {std::pair{"validation", &c.validation}, std::pair{"test", &c.test}})
+      exclude(c, option, *member, c.command == "data info" ? "name" : "data",
+              fmt::format("{} has a fixed split; leave it out", c.data).c_str());
+  if (c.validation.value_or(0) + c.test.value_or(0) >= 1)
+    throw UsageError(fmt::format("--validation {} and --test {} leave nothing to train on; make their sum less than 1",
+                                 *c.validation, *c.test));
+  if (c.target && c.target->metric == "accuracy" && c.loss == "mse")
+    throw UsageError(fmt::format("--target {}: --loss mse has no accuracy; use loss=NUMBER", to_text(*c.target)));
+  const bool reads_data = command_bit(c.command) & (kTrain | kDataInfo | kGradcheck | kGraph);
+  if (reads_data && c.data == "mnist" && c.data_dir.empty())
+    throw UsageError(c.command == "data info" ? "mnist needs --data-dir, the folder of its four IDX files"
+                                              : "--data mnist needs --data-dir, the folder of its four IDX files");
+}
+
+void apply_flags(Config& config, const std::vector<Setting>& flags, unsigned command) {
+  for (const auto& [name, value] : flags) {
+    const Option* option = find_option(name, command);
+    if (!option)
+      throw UsageError(fmt::format("unknown option --{}; the nearest is --{}", name, nearest_option(name, command)));
+    const bool positional = option->form == Option::Form::positional;
+    if (config.origin(option->name) == Origin::flag)
+      throw UsageError(fmt::format("--{} is given twice, the second time with \"{}\"; give it once", name, value));
+    set_value(config, *option, value, (positional ? "" : "--") + std::string(option->name));
+    config.origins[option->name] = Origin::flag;
+  }
+}
+
+}  // namespace
+
+std::string to_text(const Target& target) { return fmt::format("{}={}", target.metric, target.value); }
+
+const char* name(Origin origin) {
+  constexpr const char* kNames[] = {"default", "file", "environment", "flag"};
+  return kNames[static_cast<int>(origin)];
+}
+
+Origin Config::origin(std::string_view option) const {
+  const auto found = origins.find(option);
+  return found == origins.end() ? Origin::fallback : found->second;
+}
+
+Config configure(std::string_view command, const std::vector<Setting>& flags, const char* omp_num_threads) {
+  const unsigned bit = command_bit(command);
+  Config from_flags;
+  apply_flags(from_flags, flags, bit);  // first, so that a wrong flag is found whatever the file holds
+
+  Config config;
+  config.command = command;
+  if (!from_flags.config_file.empty()) read_config_file(config, from_flags.config_file);
+  if (omp_num_threads && *omp_num_threads)
+    if (const Option* threads = find_option("threads", bit)) {
+      const std::string_view list = omp_num_threads;  // "4,2": one number a nesting level; we have one
+      set_value(config, *threads, list.substr(0, list.find(',')), "OMP_NUM_THREADS");
+      config.origins["threads"] = Origin::environment;
+    }
+  apply_flags(config, flags, bit);
+  fill_defaults(config);
+  check_together(config);
+  return config;
+}
+
+Json to_json(const Config& config) {
+  Json out = {{"format_version", kConfigVersion}, {"command", config.command}};
+  for (const Option& option : all_options())
+    if (option.commands & command_bit(config.command))
+      out[option.name] = {{"value", value_json(config, option)}, {"origin", name(config.origin(option.name))}};
+  return out;
+}
+
+std::string describe(const Config& config) {
+  std::string out;
+  for (const Option& option : all_options())
+    if (option.commands & command_bit(config.command)) {
+      const std::string value = value_text(config, option);
+      out += fmt::format("  {:<14} {:<20} {}\n", option.name, value.empty() ? "none" : value,
+                         name(config.origin(option.name)));
+    }
+  return out;
+}
+
+}  // namespace tapedeck

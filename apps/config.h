@@ -1,0 +1,102 @@
+// What one run of tapedeck is asked to do: every option, typed. Where a value comes from, the weaker first:
+//   default < --config FILE < environment (OMP_NUM_THREADS) < flag
+// and the origin of each value is kept, so that a run folder can say what was chosen and what was left alone.
+#pragma once
+#include <cstdint>
+#include <filesystem>
+#include <map>
+#include <nlohmann/json_fwd.hpp>
+#include <optional>
+#include <string>
+#include <string_view>
+#include <vector>
+
+namespace tapedeck {
+
+using Json = nlohmann::ordered_json;  // keeps the order of keys, so that files read as they were written
+
+struct Target {  // "accuracy": reached at or above value; "loss": reached at or below it
+  std::string metric;
+  double value = 0;
+  bool operator==(const Target&) const = default;
+};
+std::string to_text(const Target& target);  // "accuracy=0.97"
+
+enum class Origin { fallback, file, environment, flag };  // in order of precedence
+const char* name(Origin origin);                          // "default", "file", "environment", "flag"
+
+struct Config {
+  std::string command;  // "train", "data info", …
+
+  // Model
+  std::string model = "mlp";
+  std::vector<int64_t> hidden = {128, 128};  // widths; bench step: 512,512
+  std::string activation = "relu";           // relu, gelu, gelu_erf, silu, tanh, sigmoid
+  double dropout = 0;
+  std::string loss = "cross_entropy";  // or mse
+
+  // Data
+  std::string data = "digits";             // digits, mnist, spirals, blobs
+  std::string data_dir;                    // empty: none given
+  std::optional<double> validation, test;  // shares held back; null where the data has a split of its own
+
+  // How long
+  int64_t batch = 32;                           // examples one forward sees; mnist: 128
+  int64_t accumulate = 1;                       // forwards a step
+  std::optional<int64_t> epochs, steps;         // caps, whichever comes first; train has at least one of them
+  std::optional<Target> target;                 // null: train to the cap
+  std::optional<int64_t> eval_every, patience;  // steps; evaluations without improvement
+  int64_t log_every = 100;                      // steps
+
+  // Optimizer
+  std::string optimizer = "adam";  // sgd, momentum, adam, adamw
+  double lr = 1e-3;
+  std::optional<double> momentum;   // set for --optimizer momentum only
+  double weight_decay = 0;          // adamw: 0.01
+  std::string schedule = "cosine";  // constant, linear, cosine; constant when there is a target
+  int64_t warmup = 0;               // steps
+  std::optional<double> clip;       // largest gradient norm
+
+  // Machine
+  std::string precision = "fp32";  // or fp64; gradcheck: fp64
+  std::string device = "auto";     // auto, cpu, emulated
+  int64_t threads = 1;             // all allowed cores unless told
+  std::optional<int64_t> memory_limit;  // bytes
+
+  // The run and its output
+  int64_t seed = 1;
+  int64_t repeat = 1;  // seeds seed, seed + 1, …
+  std::string out;     // empty: runs/MODEL-DATA-NNN
+  std::string label;   // free text, kept in config.json
+  bool force = false, json = false, quiet = false, dry_run = false;
+  std::string config_file;
+
+  // Of single commands
+  std::string run;                                      // evaluate: the run folder
+  std::string predictions;                              // evaluate: file to write, empty: none
+  std::string split = "test";                           // evaluate: train, validation, test
+  bool dot = false;                                     // graph
+  std::optional<int64_t> order;                         // data info: epoch
+  std::vector<int64_t> batches = {32, 128, 512, 2048};  // bench step
+  int64_t rounds = 5;                                   // bench step
+  std::string save;                                     // bench step: file to write, empty: none
+
+  std::map<std::string, Origin, std::less<>> origins;  // by option name; what is missing is a default
+  Origin origin(std::string_view option) const;
+};
+
+struct Setting {  // one flag as it stood on the command line: "lr", "1e-3"
+  std::string option, value;
+};
+
+// The configuration of a command: flags over environment over --config file over defaults, checked as a whole.
+// Throws UsageError with one sentence: unknown or repeated option, value, range, or two that exclude each other.
+Config configure(std::string_view command, const std::vector<Setting>& flags, const char* omp_num_threads = nullptr);
+
+// The configuration that a run folder was made with. Throws Error when the folder holds no readable config.json.
+Config run_config(const std::filesystem::path& folder);
+
+Json to_json(const Config& config);           // {"format_version": 1, "command": …, "lr": {"value": …, "origin": …}, …}
+std::string describe(const Config& config);   // the same as lines of text, for --dry-run
+
+}  // namespace tapedeck

@@ -1,0 +1,192 @@
+#include "apps/options.h"
+
+#include <algorithm>
+#include <array>
+#include <numeric>
+#include <utility>
+
+namespace tapedeck {
+namespace {
+
+constexpr unsigned kModel = kTrain | kGradcheck | kGraph | kBenchStep;  // commands that build a model from options
+constexpr unsigned kComputes = kModel | kEvaluate;                      // commands that run one
+
+constexpr double kLargest = 2147483647;  // of a size or a count within a step
+constexpr double kMost = 1e15;           // of steps, seeds and bytes: whole numbers below it are exact in a double
+
+using C = Config;
+const Option kOptions[] = {
+    {.name = "run", .member = &C::run, .commands = kEvaluate, .help = "the run folder to score",
+     .form = Option::Form::positional},
+    {.name = "name", .member = &C::data, .commands = kDataInfo, .help = "the data set to describe",
+     .choices = "digits|mnist|spirals|blobs", .form = Option::Form::positional},
+    {.name = "config", .member = &C::config_file, .commands = kModel,
+     .help = "JSON file of options; a run's config.json is one", .fallback = "none", .of_one_run = true},
+
+    // Model
+    {.name = "model", .member = &C::model, .commands = kModel, .help = "kind of model", .choices = "mlp",
+     .synonyms = "arch architecture network"},
+    {.name = "hidden", .member = &C::hidden, .commands = kModel, .help = "widths of the hidden layers",
+     .range = {1, kLargest}, .synonyms = "hidden-size hidden-sizes layers units"},
+    {.name = "activation", .member = &C::activation, .commands = kModel, .help = "after each hidden layer",
+     .choices = "relu|gelu|gelu_erf|silu|tanh|sigmoid", .synonyms = "nonlinearity act"},
+    {.name = "dropout", .member = &C::dropout, .commands = kModel, .help = "share of activations dropped in training",
+     .range = {.low = 0, .high = 1, .high_open = true}, .synonyms = "drop-rate"},
+    {.name = "loss", .member = &C::loss, .commands = kModel, .help = "cross_entropy for classes, mse for a number",
+     .choices = "cross_entropy|mse", .synonyms = "criterion objective"},
+
+    // Data
+    {.name = "data", .member = &C::data, .commands = kModel & ~kBenchStep, .help = "data set",
+     .choices = "digits|mnist|spirals|blobs", .synonyms = "dataset"},
+    {.name = "data-dir", .member = &C::data_dir, .commands = kTrain | kGradcheck | kGraph | kEvaluate | kDataInfo,
+     .help = "folder of the data files (mnist: IDX, plain or gzip)", .fallback = "none", .synonyms = "data-path"},
+    {.name = "validation", .member = &C::validation, .commands = kTrain | kDataInfo,
+     .help = "share held back for validation (spirals, blobs)",
+     .range = {.low = 0, .high = 1, .low_open = true, .high_open = true}, .fallback = "0.1; digits and mnist have a split"},
+    {.name = "test", .member = &C::test, .commands = kTrain | kDataInfo, .help = "share held back for the test",
+     .range = {.low = 0, .high = 1, .low_open = true, .high_open = true}, .fallback = "0.1; digits and mnist have a split"},
+
+    // How long
+    {.name = "batch", .member = &C::batch, .commands = kTrain | kGradcheck | kGraph, .help = "examples in one forward",
+     .range = {1, kLargest}, .fallback = "32; mnist 128; gradcheck 8", .synonyms = "batch-size minibatch"},
+    {.name = "accumulate", .member = &C::accumulate, .commands = kTrain,
+     .help = "forwards whose gradients make one step", .range = {1, kLargest}, .synonyms = "gradient-accumulation"},
+    {.name = "epochs", .member = &C::epochs, .commands = kTrain, .help = "stop after so many passes over the data",
+     .range = {1, kLargest}, .fallback = "20; no cap when --steps is given", .synonyms = "num-epochs max-epochs"},
+    {.name = "steps", .member = &C::steps, .commands = kTrain | kBenchStep,
+     .help = "stop after so many steps (bench: timed steps a round)", .range = {1, kMost},
+     .fallback = "none; bench step: chosen by batch", .synonyms = "max-steps num-steps iterations"},
+    {.name = "target", .member = &C::target, .commands = kTrain,
+     .help = "stop once validation reaches it and the next evaluation confirms",
+     .fallback = "accuracy=0.97 when none of --data, --epochs, --steps is given; else none", .synonyms = "goal"},
+    {.name = "eval-every", .member = &C::eval_every, .commands = kTrain, .help = "steps between evaluations",
+     .range = {1, kMost}, .fallback = "with a target the steps 1.05^k; else every epoch",
+     .synonyms = "eval-interval evaluate-every"},
+    {.name = "patience", .member = &C::patience, .commands = kTrain,
+     .help = "stop after so many evaluations without improvement", .range = {1, kLargest}, .fallback = "none",
+     .synonyms = "early-stopping"},
+    {.name = "log-every", .member = &C::log_every, .commands = kTrain, .help = "steps between lines of the log",
+     .range = {1, kMost}, .synonyms = "log-interval"},
+
+    // Optimizer
+    {.name = "optimizer", .member = &C::optimizer, .commands = kTrain | kBenchStep, .help = "update rule",
+     .choices = "sgd|momentum|adam|adamw", .synonyms = "optim"},
+    {.name = "lr", .member = &C::lr, .commands = kTrain, .help = "learning rate",
+     .range = {.low = 0, .low_open = true}, .synonyms = "learning-rate rate step-size"},
+    {.name = "momentum", .member = &C::momentum, .commands = kTrain, .help = "decay of the velocity (momentum only)",
+     .range = {.low = 0, .high = 1, .high_open = true}, .fallback = "0.9"},
+    {.name = "weight-decay", .member = &C::weight_decay, .commands = kTrain,
+     .help = "adamw: decoupled; others: added to the gradient", .range = {.low = 0}, .fallback = "0; adamw 0.01",
+     .synonyms = "decay l2 wd"},
+    {.name = "schedule", .member = &C::schedule, .commands = kTrain, .help = "of the rate, down to a tenth of it",
+     .choices = "constant|linear|cosine", .fallback = "cosine; constant with a target",
+     .synonyms = "lr-schedule scheduler"},
+    {.name = "warmup", .member = &C::warmup, .commands = kTrain, .help = "steps over which the rate rises",
+     .range = {0, kMost}, .synonyms = "warmup-steps warm-up"},
+    {.name = "clip", .member = &C::clip, .commands = kTrain, .help = "largest norm of the gradient",
+     .range = {.low = 0, .low_open = true}, .fallback = "none", .synonyms = "clip-norm grad-clip max-grad-norm"},
+
+    // Machine
+    {.name = "precision", .member = &C::precision, .commands = kModel, .help = "of weights and arithmetic",
+     .choices = "fp32|fp64", .fallback = "fp32; gradcheck fp64", .synonyms = "dtype"},
+    {.name = "device", .member = &C::device, .commands = kComputes, .help = "where to compute",
+     .choices = "auto|cpu|emulated", .synonyms = "backend"},
+    {.name = "threads", .member = &C::threads, .commands = kComputes | kInfo, .help = "OpenMP threads",
+     .range = {1, 1024}, .fallback = "OMP_NUM_THREADS, else every allowed core",
+     .synonyms = "num-threads jobs cores"},
+    {.name = "memory-limit", .member = &C::memory_limit, .commands = kComputes,
+     .help = "most memory for tensors, as 512MiB or 2GB", .range = {1, kMost}, .fallback = "none",
+     .synonyms = "max-memory", .form = Option::Form::size},
+
+    // The run and its output
+    {.name = "seed", .member = &C::seed, .commands = kTrain | kGradcheck | kBenchStep | kDataInfo,
+     .help = "of initial weights, order and dropout together", .range = {0, kMost}, .synonyms = "random-seed"},
+    {.name = "repeat", .member = &C::repeat, .commands = kTrain, .help = "runs, with seeds seed, seed + 1, …",
+     .range = {1, 100000}, .synonyms = "repeats runs num-seeds"},
+    {.name = "out", .member = &C::out, .commands = kTrain, .help = "run folder to make",
+     .fallback = "runs/MODEL-DATA-NNN", .synonyms = "output out-dir output-dir", .of_one_run = true},
+    {.name = "force", .member = &C::force, .commands = kTrain, .help = "replace the run that --out holds",
+     .synonyms = "overwrite", .of_one_run = true},
+    {.name = "label", .member = &C::label, .commands = kTrain, .help = "a note kept in the run's config.json",
+     .fallback = "none"},
+    {.name = "dry-run", .member = &C::dry_run, .commands = kTrain,
+     .help = "print the options in effect and what a step costs, train nothing", .of_one_run = true},
+    {.name = "json", .member = &C::json, .commands = kComputes | kInfo | kDataList | kDataInfo,
+     .help = "print one JSON document"},
+    {.name = "quiet", .member = &C::quiet, .commands = kComputes, .help = "no progress", .synonyms = "silent"},
+
+    // Of single commands
+    {.name = "split", .member = &C::split, .commands = kEvaluate, .help = "part of the data to score",
+     .choices = "validation|test|train"},
+    {.name = "predictions", .member = &C::predictions, .commands = kEvaluate,
+     .help = "write label and prediction of each example", .fallback = "none"},
+    {.name = "dot", .member = &C::dot, .commands = kGraph, .help = "print Graphviz"},
+    {.name = "order", .member = &C::order, .commands = kDataInfo, .help = "print the training order of this epoch",
+     .range = {0, kMost}, .fallback = "none"},
+    {.name = "batches", .member = &C::batches, .commands = kBenchStep, .help = "batch sizes to measure",
+     .range = {1, kLargest}, .synonyms = "batch-sizes batch"},
+    {.name = "rounds", .member = &C::rounds, .commands = kBenchStep, .help = "interleaved rounds over the batch sizes",
+     .range = {1, 100000}, .synonyms = "repeat repeats"},
+    {.name = "save", .member = &C::save, .commands = kBenchStep, .help = "write the JSON document to this file",
+     .fallback = "none"},
+};
+
+std::string with_dashes(std::string_view name) {
+  std::string out(name);
+  std::replace(out.begin(), out.end(), '_', '-');
+  return out;
+}
+
+}  // namespace
+
+unsigned command_bit(std::string_view command) {
+  static constexpr struct {
+    std::string_view name;
+    unsigned bit;
+  } kBits[] = {{"train", kTrain}, {"evaluate", kEvaluate},   {"gradcheck", kGradcheck}, {"graph", kGraph},
+               {"info", kInfo},   {"data list", kDataList}, {"data info", kDataInfo},  {"bench step", kBenchStep}};
+  for (const auto& [name, bit] : kBits)
+    if (name == command) return bit;
+  return 0;
+}
+
+std::span<const Option> all_options() { return kOptions; }
+
+const Option* find_option(std::string_view name, unsigned command) {
+  const std::string wanted = with_dashes(name);
+  for (const Option& option : kOptions)
+    if ((option.commands & command) && wanted == option.name) return &option;
+  return nullptr;
+}
+
+size_t edit_distance(std::string_view a, std::string_view b) {
+  std::vector<size_t> row(b.size() + 1);  // distances of the prefixes of b from the prefix of a read so far
+  std::iota(row.begin(), row.end(), size_t{0});
+  for (size_t i = 0; i < a.size(); ++i) {
+    size_t diagonal = row[0]++;
+    for (size_t j = 0; j < b.size(); ++j)
+      diagonal = std::exchange(row[j + 1], std::min({row[j + 1] + 1, row[j] + 1, diagonal + (a[i] != b[j])}));
+  }
+  return row.back();
+}
+
+std::string nearest_option(std::string_view name, unsigned command) {
+  const std::string wanted = with_dashes(name);
+  std::string nearest;
+  size_t least = static_cast<size_t>(-1);
+  const auto offer = [&](std::string_view candidate, const char* option) {
+    if (const size_t distance = edit_distance(wanted, candidate); distance < least) least = distance, nearest = option;
+  };
+  for (const Option& option : kOptions) {
+    if (!(option.commands & command) || option.form == Option::Form::positional) continue;
+    offer(option.name, option.name);
+    for (std::string_view rest = option.synonyms; !rest.empty();) {
+      const size_t end = std::min(rest.find(' '), rest.size());
+      offer(rest.substr(0, end), option.name);
+      rest.remove_prefix(std::min(end + 1, rest.size()));
+    }
+  }
+  return nearest;
+}
+
+}  // namespace tapedeck

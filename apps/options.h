@@ -1,0 +1,54 @@
+// The one table of options. Flags, keys of a --config file, config.json, --help and --dry-run are all read off it.
+// To add an option: a member in Config and a row in options.cpp.
+#pragma once
+#include <limits>
+#include <span>
+#include <variant>
+
+#include "apps/config.h"
+
+namespace tapedeck {
+
+enum CommandBit : unsigned {
+  kTrain = 1, kEvaluate = 2, kGradcheck = 4, kGraph = 8, kInfo = 16, kDataList = 32, kDataInfo = 64, kBenchStep = 128
+};
+unsigned command_bit(std::string_view command);  // "data info" -> kDataInfo; 0 for a command that takes no option
+
+using Member = std::variant<bool Config::*, int64_t Config::*, double Config::*, std::string Config::*,
+                            std::vector<int64_t> Config::*, std::optional<int64_t> Config::*,
+                            std::optional<double> Config::*, std::optional<Target> Config::*>;
+
+struct Range {
+  double low = -std::numeric_limits<double>::infinity(), high = std::numeric_limits<double>::infinity();
+  bool low_open = false, high_open = false;  // the bound itself is refused
+};
+
+struct Option {
+  enum class Form { plain, positional, size };  // size: bytes, written 512MiB
+
+  const char* name;  // "weight-decay": the flag without its dashes, and the key in files
+  Member member;
+  unsigned commands;                 // which take it
+  const char* help;                  // one line
+  std::string_view choices = {};     // "relu|gelu": the only values; empty: any
+  Range range = {};                  // of a number, or of each number in a list
+  const char* fallback = nullptr;    // --help's words for a default that depends on other options
+  std::string_view synonyms = {};    // "learning-rate": names that others use, for "did you mean"
+  Form form = Form::plain;
+  bool of_one_run = false;           // not taken over when a run's config.json serves as --config (out, force, …)
+
+  bool is_flag() const { return std::holds_alternative<bool Config::*>(member); }
+};
+
+std::span<const Option> all_options();
+const Option* find_option(std::string_view name, unsigned command);  // dashes and underscores are the same; null: none
+std::string nearest_option(std::string_view name, unsigned command);  // by edit distance, synonyms included
+size_t edit_distance(std::string_view a, std::string_view b);        // Levenshtein
+
+// options_value.cpp: between text and members. `where` begins the message: "--batch", "settings.json: batch".
+void set_value(Config& config, const Option& option, std::string_view text, std::string_view where);
+std::string allowed_values(const Option& option);                  // "a whole number from 1 to 2147483647"
+std::string value_text(const Config& config, const Option& option);  // what set_value reads back; "" where unset
+Json value_json(const Config& config, const Option& option);         // null where unset
+
+}  // namespace tapedeck

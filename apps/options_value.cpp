@@ -1,0 +1,167 @@
+// Text to value and back. Strict: the whole text must be one plain decimal number (no sign of plus, no space, no hex,
+// no nan or inf), within its range; lists have no empty part.
+#include <fmt/format.h>
+
+#include <charconv>
+#include <cmath>
+#include <nlohmann/json.hpp>
+
+#include "apps/options.h"
+#include "engine/check.h"
+
+namespace tapedeck {
+namespace {
+
+struct Refused {};  // thrown by the parsers below; set_value makes the sentence
+
+bool within(const Range& range, double x) {
+  return std::isfinite(x) && (range.low_open ? x > range.low : x >= range.low) &&
+         (range.high_open ? x < range.high : x <= range.high);
+}
+
+template <class Number>  // int64_t or double
+Number parse_number(std::string_view text, const Range& range) {
+  Number value{};
+  const auto [end, error] = std::from_chars(text.data(), text.data() + text.size(), value);
+  if (error != std::errc() || end != text.data() + text.size() || !within(range, static_cast<double>(value)))
+    throw Refused{};
+  return value;
+}
+
+std::vector<int64_t> parse_list(std::string_view text, const Range& range) {
+  std::vector<int64_t> values;
+  for (size_t comma = 0; comma != text.npos;) {
+    comma = text.find(',');
+    values.push_back(parse_number<int64_t>(text.substr(0, comma), range));
+    if (comma != text.npos) text.remove_prefix(comma + 1);
+  }
+  return values;
+}
+
+int64_t parse_size(std::string_view text, const Range& range) {
+  static constexpr struct {
+    std::string_view unit;
+    int64_t bytes;
+  } kUnits[] = {{"KiB", 1ll << 10}, {"MiB", 1ll << 20}, {"GiB", 1ll << 30}, {"TiB", 1ll << 40}, {"KB", 1000},
+                {"kB", 1000},       {"MB", 1000000},    {"GB", 1000000000}, {"TB", 1000000000000}, {"B", 1}};
+  int64_t bytes_each = 1;
+  for (const auto& [unit, bytes] : kUnits)
+    if (text.ends_with(unit)) {
+      text.remove_suffix(unit.size());
+      bytes_each = bytes;
+      break;
+    }
+  const double bytes = parse_number<double>(text, {}) * static_cast<double>(bytes_each);
+  if (!within(range, bytes)) throw Refused{};
+  return static_cast<int64_t>(bytes);
+}
+
+Target parse_target(std::string_view text) {
+  if (text.starts_with("accuracy=")) return {"accuracy", parse_number<double>(text.substr(9), {0, 1, true})};
+  if (text.starts_with("loss=")) return {"loss", parse_number<double>(text.substr(5), {.low = 0, .low_open = true})};
+  throw Refused{};
+}
+
+bool parse_flag(std::string_view text) {
+  if (text != "true" && text != "false") throw Refused{};
+  return text == "true";
+}
+
+std::string parse_text(std::string_view text, std::string_view choices) {
+  if (text.empty()) throw Refused{};
+  if (choices.empty()) return std::string(text);
+  for (std::string_view rest = choices; !rest.empty();) {
+    const size_t end = std::min(rest.find('|'), rest.size());
+    if (text == rest.substr(0, end)) return std::string(text);
+    rest.remove_prefix(std::min(end + 1, rest.size()));
+  }
+  throw Refused{};
+}
+
+std::string range_text(const Range& range) {
+  const bool below = std::isfinite(range.high);
+  if (!std::isfinite(range.low)) return below ? fmt::format(" up to {}", range.high) : "";
+  if (!below) return fmt::format("{} {}", range.low_open ? " above" : " of at least", range.low);
+  const char* format = range.low_open && range.high_open ? " between {} and {}, both excluded"
+                       : range.high_open                 ? " from {} to below {}"
+                       : range.low_open                  ? " above {} and at most {}"
+                                                         : " from {} to {}";
+  return fmt::format(fmt::runtime(format), range.low, range.high);
+}
+
+template <class... F>
+struct Overloaded : F... {
+  using F::operator()...;
+};
+template <class... F>
+Overloaded(F...) -> Overloaded<F...>;
+
+}  // namespace
+
+void set_value(Config& config, const Option& option, std::string_view text, std::string_view where) {
+  const Range& range = option.range;
+  try {
+    std::visit(Overloaded{
+                   [&](bool Config::*m) { config.*m = parse_flag(text); },
+                   [&](int64_t Config::*m) { config.*m = parse_number<int64_t>(text, range); },
+                   [&](double Config::*m) { config.*m = parse_number<double>(text, range); },
+                   [&](std::string Config::*m) { config.*m = parse_text(text, option.choices); },
+                   [&](std::vector<int64_t> Config::*m) { config.*m = parse_list(text, range); },
+                   [&](std::optional<double> Config::*m) { config.*m = parse_number<double>(text, range); },
+                   [&](std::optional<Target> Config::*m) { config.*m = parse_target(text); },
+                   [&](std::optional<int64_t> Config::*m) {
+                     config.*m = option.form == Option::Form::size ? parse_size(text, range)
+                                                                   : parse_number<int64_t>(text, range);
+                   },
+               },
+               option.member);
+  } catch (const Refused&) {
+    throw UsageError(fmt::format("{} got \"{}\", needs {}", where, text, allowed_values(option)));
+  }
+}
+
+std::string allowed_values(const Option& option) {
+  if (option.form == Option::Form::size) return "a size such as 512MiB, 2GB or a number of bytes";
+  if (!option.choices.empty()) {
+    std::string list(option.choices);
+    for (size_t bar; (bar = list.find('|')) != list.npos;) list.replace(bar, 1, ", ");
+    return (list.find(',') == list.npos ? "" : "one of ") + list;
+  }
+  const std::string range = range_text(option.range);
+  return std::visit(Overloaded{
+                        [&](bool Config::*) -> std::string { return "true or false"; },
+                        [&](std::string Config::*) -> std::string { return "some text"; },
+                        [&](double Config::*) { return "a number" + range; },
+                        [&](std::optional<double> Config::*) { return "a number" + range; },
+                        [&](int64_t Config::*) { return "a whole number" + range; },
+                        [&](std::optional<int64_t> Config::*) { return "a whole number" + range; },
+                        [&](std::vector<int64_t> Config::*) {
+                          return "whole numbers" + range + " with commas between, such as 512,512";
+                        },
+                        [&](std::optional<Target> Config::*) -> std::string {
+                          return "accuracy=NUMBER above 0 and at most 1, or loss=NUMBER above 0";
+                        },
+                    },
+                    option.member);
+}
+
+Json value_json(const Config& config, const Option& option) {
+  return std::visit(Overloaded{
+                        [&](std::string Config::*m) { return (config.*m).empty() ? Json() : Json(config.*m); },
+                        [&](std::optional<Target> Config::*m) { return config.*m ? Json(to_text(*(config.*m))) : Json(); },
+                        [&](std::optional<double> Config::*m) { return config.*m ? Json(*(config.*m)) : Json(); },
+                        [&](std::optional<int64_t> Config::*m) { return config.*m ? Json(*(config.*m)) : Json(); },
+                        [&](auto Config::*m) { return Json(config.*m); },
+                    },
+                    option.member);
+}
+
+std::string value_text(const Config& config, const Option& option) {
+  const Json value = value_json(config, option);
+  if (value.is_null()) return "";
+  if (value.is_string()) return value.get<std::string>();
+  if (value.is_array()) return fmt::format("{}", fmt::join(value.get<std::vector<int64_t>>(), ","));
+  return value.is_number_float() ? fmt::format("{}", value.get<double>()) : value.dump();
+}
+
+}  // namespace tapedeck

@@ -1,0 +1,42 @@
+// Statistics for few and skewed numbers: quantiles, exact intervals of a median, ratios of paired measurements.
+// A run that missed its target is +infinity: it sorts last and stays in the count.
+#pragma once
+#include <optional>
+#include <span>
+#include <string>
+
+namespace tapedeck {
+
+// The p-quantile with linear interpolation between order statistics at (n − 1)p: type 7 of Hyndman & Fan 1996.
+// Needs n >= 1 and p in [0, 1].
+double quantile(std::span<const double> values, double p);
+double median(std::span<const double> values);
+
+struct MedianInterval {
+  int low_rank, high_rank;  // order statistics, counted from 1
+  double low, high;         // their values; high may be +infinity
+  double coverage;          // exact, at least 0.95
+};
+// The shortest distribution-free 95 % interval of the median; none for n <= 5, where even [min, max] covers less.
+std::optional<MedianInterval> median_interval(std::span<const double> values);
+
+std::optional<double> sample_deviation(std::span<const double> values);  // divides by n − 1; none for n = 1
+
+double student_t_cdf(double t, int degrees);            // degrees >= 1
+double student_t_quantile(double probability, int degrees);  // 0 < probability < 1
+
+struct RatioInterval {
+  double ratio, low, high;  // geometric mean of a/b and its 95 % interval
+  int n;
+  bool covers_one() const { return low <= 1 && 1 <= high; }  // "no difference shown"
+};
+// a[i] and b[i] are one pair (same seed, same round), positive. None for fewer than 2 pairs.
+std::optional<RatioInterval> paired_ratio(std::span<const double> a, std::span<const double> b);
+
+// Expected running time: seconds of all runs, those that missed included, over the number that reached; none if 0 did.
+std::optional<double> expected_running_time(std::span<const double> seconds_spent, int reached);
+
+std::string seconds_text(double seconds);  // "1.23 s"; "not reached" for +infinity
+std::string deviation_text(std::optional<double> deviation);  // "0.12"; "n/a"
+
+}  // namespace tapedeck

@@ -1,0 +1,61 @@
+// summary.json: what a run came to. Fields that do not apply stay unset and are written as null.
+#pragma once
+#include <cstdint>
+#include <optional>
+#include <string>
+
+#include "apps/config.h"
+#include "apps/meter.h"
+
+namespace tapedeck {
+
+using Number = std::optional<double>;
+using Count = std::optional<int64_t>;
+
+struct Summary {
+  std::string command, model, data, device, precision;
+  Count parameters, threads, seed, batch, accumulate, steps, examples;
+  Number epochs;
+
+  struct {
+    Number train_loss, validation_loss, validation_accuracy, test_loss, test_accuracy;
+  } final;
+
+  struct {
+    std::optional<std::string> metric;
+    Number value;
+    std::optional<bool> reached;
+    Count step, examples;
+    Number seconds, seconds_with_eval;
+  } target;
+
+  struct {
+    Number data, init, warmup, train, eval, checkpoint, data_wait, total;  // seconds
+  } time;
+
+  std::optional<StepTimeSummary> step_ms;
+  struct {
+    Number examples_per_s, tokens_per_s;
+  } throughput;
+  Number data_wait_ratio, flops_per_example, gflops, peak_gflops;
+
+  struct {
+    Count peak_bytes, parameters, gradients, optimizer, activations_peak;  // bytes
+  } memory;
+
+  struct {
+    Number final;
+    Count skipped, growths, backoffs;
+  } loss_scale;
+
+  std::string status;  // "done", "target reached", "target not reached", "diverged", "interrupted"
+};
+
+// Fills what the configuration, the clock and the tracker know (target from `tracker` when there is one).
+void fill(Summary& summary, const Config& config);
+void fill(Summary& summary, const TrainingClock& clock);
+void fill(Summary& summary, const TargetTracker& tracker);
+
+Json to_json(const Summary& summary);
+
+}  // namespace tapedeck
