@@ -1,0 +1,72 @@
+// A binary on a processor that it was not built for: qemu's user emulation plays the other processor.
+#include <doctest/doctest.h>
+#include <stdio.h>
+#include <sys/wait.h>
+
+#include <cstdlib>
+#include <string>
+
+#include "apps/cpu_features.h"
+
+namespace {
+
+struct Outcome {
+  int exit_code;
+  std::string text;  // stdout and stderr
+};
+
+Outcome run(const std::string& command) {
+  FILE* pipe = popen((command + " 2>&1").c_str(), "r");
+  REQUIRE(pipe);
+  Outcome outcome{-1, ""};
+  for (int c = fgetc(pipe); c != EOF; c = fgetc(pipe)) outcome.text += static_cast<char>(c);
+  const int status = pclose(pipe);
+  if (WIFEXITED(status)) outcome.exit_code = WEXITSTATUS(status);
+  return outcome;
+}
+
+bool build_uses(const std::string& name) {
+  for (auto* feature = tapedeck::cpu_features.begin; feature != tapedeck::cpu_features.end; ++feature)
+    if (feature->name == name) return feature->used;
+  return false;
+}
+
+// The program on another processor: a sentence with the missing feature if the build uses it, else it works.
+void runs_or_explains(const std::string& processor, const std::string& missing) {
+#if defined(__SANITIZE_ADDRESS__) || defined(__SANITIZE_THREAD__)
+  MESSAGE("skipped: a sanitizer's memory map does not fit into qemu");
+#else
+  if (std::system("command -v qemu-x86_64 > /dev/null") != 0) {
+    MESSAGE("skipped: no qemu-x86_64 here (Debian: qemu-user)");
+    return;
+  }
+  const Outcome outcome = run("qemu-x86_64 -cpu " + processor + " " TAPEDECK_BINARY_DIR "/tapedeck --version");
+  INFO(processor << " says: " << outcome.text);
+  if (build_uses(missing)) {
+    CHECK(outcome.exit_code == 1);
+    CHECK(outcome.text.starts_with("tapedeck: this binary uses instructions that this processor lacks ("));
+    CHECK(outcome.text.find(missing) != std::string::npos);
+    CHECK(outcome.text.find('\n') == outcome.text.size() - 1);
+  } else {
+    CHECK(outcome.exit_code == 0);
+    CHECK(outcome.text.find("flags") != std::string::npos);
+  }
+#endif
+}
+
+}  // namespace
+
+// Fault: a binary built with -march=native dies of an illegal instruction on another processor.
+TEST_CASE("a processor without AVX is refused in a sentence") { runs_or_explains("Nehalem", "AVX2"); }
+TEST_CASE("a processor without AVX-512 is refused in a sentence") { runs_or_explains("Haswell", "AVX512F"); }
+
+TEST_CASE("the features of this build are what the compiler's flags say") {
+#if defined(__AVX2__)
+  CHECK(build_uses("AVX2"));
+#else
+  CHECK_FALSE(build_uses("AVX2"));
+#endif
+#if defined(__x86_64__)
+  CHECK(tapedeck::cpu_features.end - tapedeck::cpu_features.begin > 30);
+#endif
+}

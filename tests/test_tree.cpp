@@ -1,0 +1,137 @@
+// The shape of the tree: who may include whom, how long a file may be, and which flags are refused.
+#include <doctest/doctest.h>
+
+#include <cstdlib>
+#include <filesystem>
+#include <fstream>
+#include <map>
+#include <regex>
+#include <set>
+#include <sstream>
+#include <string>
+#include <vector>
+
+namespace {
+
+namespace fs = std::filesystem;
+const fs::path root = TAPEDECK_SOURCE_DIR;
+
+struct File {
+  std::string path, folder;  // "engine/tape.cpp", "engine"
+  std::vector<std::string> lines;
+  std::vector<std::string> includes;  // "engine/check.h", "Eigen/Core"
+};
+
+std::vector<File> files_in(const std::set<std::string>& folders, const std::set<std::string>& endings) {
+  static const std::regex include(R"(^\s*#\s*include\s*[<"]([^>"]+)[>"].*)");
+  std::vector<File> files;
+  for (const std::string& folder : folders)
+    for (const auto& entry : fs::recursive_directory_iterator(root / folder)) {
+      if (!entry.is_regular_file() || !endings.contains(entry.path().extension())) continue;
+      File file{fs::relative(entry.path(), root), folder, {}, {}};
+      std::ifstream in(entry.path());
+      for (std::string line; std::getline(in, line); file.lines.push_back(line))
+        if (std::smatch match; std::regex_match(line, match, include)) file.includes.push_back(match[1]);
+      files.push_back(file);
+    }
+  return files;
+}
+
+std::vector<File> sources() { return files_in({"engine", "ops", "data", "apps"}, {".h", ".cpp"}); }
+
+// Whether a path is one of the names, or in a folder that ends in "/".
+bool is_one_of(const std::string& path, const std::vector<std::string>& names) {
+  for (const std::string& name : names)
+    if (path == name || (name.ends_with('/') && path.starts_with(name))) return true;
+  return false;
+}
+
+}  // namespace
+
+TEST_CASE("a folder includes only what stands below it") {
+  const std::map<std::string, std::set<std::string>> allowed = {{"engine", {"engine"}},
+                                                                {"ops", {"engine", "ops"}},
+                                                                {"data", {"engine", "data"}},
+                                                                {"apps", {"engine", "ops", "data", "apps"}}};
+  int seen = 0;
+  for (const File& file : sources())
+    for (const std::string& include : file.includes) {
+      const std::string target = include.substr(0, include.find('/'));
+      if (!allowed.contains(target) && target != "tests") continue;
+      ++seen;
+      INFO(file.path << " includes " << include);
+      CHECK(allowed.at(file.folder).contains(target));
+    }
+  CHECK(seen > 20);  // else the search itself is broken
+}
+
+TEST_CASE("our headers are included by their path from the root") {
+  for (const File& file : sources())
+    for (const std::string& include : file.includes) {
+      INFO(file.path << " includes " << include);
+      CHECK_FALSE(include.starts_with("."));
+      CHECK(
+          (include.find('/') != std::string::npos || !fs::exists(root / fs::path(file.path).parent_path() / include)));
+    }
+}
+
+TEST_CASE("each library is included only by the files that may") {
+  struct Rule {
+    const char* library;
+    const char* includes;  // a pattern of include paths
+    std::vector<std::string> allowed;
+  };
+  const Rule rules[] = {
+      {"Eigen", "Eigen/.*", {"engine/gemm_eigen.cpp", "engine/backend_cpu.cpp"}},
+      {"oneDNN", "(oneapi/)?dnnl.*", {"engine/gemm_onednn.cpp"}},
+      {"OpenMP", "omp\\.h", {"engine/launch.h", "engine/backend_cpu.cpp"}},
+      {"nlohmann/json", "nlohmann/.*", {"apps/", "engine/checkpoint.cpp", "engine/trace.cpp"}},
+      {"CLI11", "CLI/.*", {"apps/cli.cpp"}},
+      {"cuBLAS", "cublas.*", {"engine/backend_cuda.cpp"}},
+      {"doctest", "doctest/.*", {}},
+  };
+  for (const Rule& rule : rules)
+    for (const File& file : sources())
+      for (const std::string& include : file.includes)
+        if (std::regex_match(include, std::regex(rule.includes))) {
+          INFO(rule.library << " is included by " << file.path);
+          CHECK(is_one_of(file.path, rule.allowed));
+        }
+}
+
+TEST_CASE("fmt stays out of headers, which nvcc reads") {
+  for (const File& file : sources())
+    for (const std::string& include : file.includes)
+      if (include.starts_with("fmt/")) {
+        INFO(file.path << " includes " << include);
+        CHECK(file.path.ends_with(".cpp"));
+      }
+}
+
+TEST_CASE("no file grows to 400 lines") {
+  for (const File& file : files_in({"engine", "ops", "data", "apps", "tests"}, {".h", ".cpp", ".py", ".sh"})) {
+    if (file.path == "data/digits_images.cpp") continue;  // a packed data set, not a text to read
+    INFO(file.path << " has " << file.lines.size() << " lines: find the seam");
+    CHECK(file.lines.size() < 400);
+  }
+}
+
+// Fault: under -ffast-math isfinite() is folded away, and NaN passes every check.
+TEST_CASE("the compiler refuses -ffast-math in a sentence") {
+  const fs::path folder = fs::path(TAPEDECK_BINARY_DIR) / "fast_math_test";
+  fs::create_directories(folder);
+  std::ofstream(folder / "probe.cpp") << "#include \"engine/hd.h\"\nint main() {}\n";
+  const auto compile = [&](const std::string& flags) {
+    const std::string command = TAPEDECK_CXX " -std=c++20 -fsyntax-only -I" TAPEDECK_SOURCE_DIR " " + flags + " " +
+                                (folder / "probe.cpp").string() + " 2> " + (folder / "messages").string();
+    return std::system(command.c_str());
+  };
+  CHECK(compile("-O2") == 0);  // else a refusal below proves nothing
+  for (const char* flags : {"-O2 -ffast-math", "-Ofast", "-ffinite-math-only"}) {
+    INFO(flags);
+    CHECK(compile(flags) != 0);
+    std::stringstream messages;
+    messages << std::ifstream(folder / "messages").rdbuf();
+    CHECK(messages.str().find("folds isfinite() away") != std::string::npos);
+  }
+}
