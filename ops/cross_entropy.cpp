@@ -1,6 +1,6 @@
-// cross_entropy   loss = mean over counted rows of  log Σ_j e^(x_j) − x_label       dx_j = (softmax(x)_j − [j = label]) · dloss / n
-// n counts the rows whose label is not ignored_label; with none the loss and every gradient are exactly 0. The softmax
-// is never stored: backward makes it again from the logits and each row's log-sum-exp.
+// cross_entropy   loss = mean over counted rows of  log Σ_j e^(x_j) − x_label       dx_j = (softmax(x)_j − [j = label])
+// · dloss / n n counts the rows whose label is not ignored_label; with none the loss and every gradient are exactly 0.
+// The softmax is never stored: backward makes it again from the logits and each row's log-sum-exp.
 #include "engine/math.h"
 #include "ops/ops.h"
 
@@ -89,11 +89,12 @@ Tensor cross_entropy(const Tensor& logits, const Tensor& labels) {
     rows(device, 1, SumRows<T>{losses.ptr<Acc<T>>(), loss.ptr<T>(), Acc<T>(factor), n});
   });
   return record("cross_entropy", loss, {&logits},
-                [x = keep(logits), labels = keep(labels), log_sum = keep(log_sum), factor, dx = want(logits)](const Tensor& dloss) {
+                [x = keep(logits), labels = keep(labels), log_sum = keep(log_sum), factor,
+                 dx = want(logits)](const Tensor& dloss) {
                   with_dtype(x->dtype, [&]<class T>() {
                     rows(x->device(), x->rows(),
-                         CrossEntropyBackward<T>{x->ptr<T>(), labels->ptr<int32_t>(), log_sum->ptr<Acc<T>>(), dloss.ptr<T>(),
-                                                 Acc<T>(factor), dx.into<T>(), x->cols()});
+                         CrossEntropyBackward<T>{x->ptr<T>(), labels->ptr<int32_t>(), log_sum->ptr<Acc<T>>(),
+                                                 dloss.ptr<T>(), Acc<T>(factor), dx.into<T>(), x->cols()});
                   });
                 });
 }

@@ -1,6 +1,6 @@
-// softmax      y = e^(x − max x) / Σ e^(x − max x)         dx = y ∘ (dy − ⟨y, dy⟩)       [Martins & Astudillo 2016, §2.5]
-// log_softmax  y = x − max x − log Σ e^(x − max x)         dx = dy − e^y · Σ dy
-// over the last axis. Without the shift by the maximum e^x overflows for ordinary logits; the maximum starts at −inf.
+// softmax      y = e^(x − max x) / Σ e^(x − max x)         dx = y ∘ (dy − ⟨y, dy⟩)       [Martins & Astudillo 2016,
+// §2.5] log_softmax  y = x − max x − log Σ e^(x − max x)         dx = dy − e^y · Σ dy over the last axis. Without the
+// shift by the maximum e^x overflows for ordinary logits; the maximum starts at −inf.
 #include "engine/math.h"
 #include "ops/ops.h"
 
@@ -65,9 +65,7 @@ template <template <class> class Forward, template <class> class Backward>
 Tensor over_rows(const char* name, const Tensor& x) {
   CHECK(x.rank() >= 1, "{}: needs an axis to normalise, got a scalar", name);
   Tensor y = Tensor::like(x);
-  with_dtype(x.dtype, [&]<class T>() {
-    rows(x.device(), x.rows(), Forward<T>{x.ptr<T>(), y.ptr<T>(), x.cols()});
-  });
+  with_dtype(x.dtype, [&]<class T>() { rows(x.device(), x.rows(), Forward<T>{x.ptr<T>(), y.ptr<T>(), x.cols()}); });
   return record(name, y, {&x}, [y = keep(y), dx = want(x)](const Tensor& dy) {
     with_dtype(dy.dtype, [&]<class T>() {
       rows(dy.device(), dy.rows(), Backward<T>{y->ptr<T>(), dy.ptr<T>(), dx.into<T>(), dy.cols()});
