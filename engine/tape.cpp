@@ -71,7 +71,7 @@ Tape::~Tape() { current() = outer_; }
 NoTape::NoTape() : outer_(std::exchange(Tape::current(), nullptr)) {}
 NoTape::~NoTape() { Tape::current() = outer_; }
 
-Tensor record(const char* op, Tensor y, std::initializer_list<const Tensor*> inputs,
+Tensor record(const char* op, Tensor y, const std::vector<const Tensor*>& inputs,
               std::function<void(const Tensor& dy)> backward) {
   const size_t saved = std::exchange(pending_saved_bytes(), 0);
   Tape* tape = Tape::current();

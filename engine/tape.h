@@ -8,7 +8,6 @@
 #pragma once
 #include <cstddef>
 #include <functional>
-#include <initializer_list>
 #include <memory>
 #include <string>
 #include <vector>
@@ -90,7 +89,7 @@ class Tape {  // records on this thread from its construction until it dies; the
   size_t saved_bytes() const;
 
  private:
-  friend Tensor record(const char*, Tensor, std::initializer_list<const Tensor*>, std::function<void(const Tensor&)>);
+  friend Tensor record(const char*, Tensor, const std::vector<const Tensor*>&, std::function<void(const Tensor&)>);
   friend class NoTape;
   static Tape*& current();
   std::vector<Node> nodes_;
@@ -110,7 +109,7 @@ class NoTape {  // nothing is recorded while it lives
 };
 
 // y as an output of `op`: on the tape when one records and some input wants a gradient, else just y.
-Tensor record(const char* op, Tensor y, std::initializer_list<const Tensor*> inputs,
+Tensor record(const char* op, Tensor y, const std::vector<const Tensor*>& inputs,
               std::function<void(const Tensor& dy)> backward);
 
 }  // namespace tapedeck
