@@ -1,0 +1,19 @@
+#include "engine/emulation/kernel_name.h"
+
+#include <string_view>
+
+namespace tapedeck::emulation {
+
+std::string readable_name(const char* pretty_function) {
+  std::string name = pretty_function;
+  const std::string_view start = "F = ";
+  const size_t at = name.find(start);
+  if (at == std::string::npos) return name;
+  name = name.substr(at + start.size());
+  name.resize(name.rfind(']'));
+  for (const std::string_view scope : {"tapedeck::", "(anonymous namespace)::", "{anonymous}::", "<unnamed>::"})
+    for (size_t found; (found = name.find(scope)) != std::string::npos;) name.erase(found, scope.size());
+  return name;
+}
+
+}  // namespace tapedeck::emulation
