@@ -50,8 +50,7 @@ struct EachKernel {
   F f;
   int64_t n;
   static constexpr int lanes = 256;
-  HD
-  void operator()(int64_t block, int lane) const {
+  HD void operator()(int64_t block, int lane) const {
     const int64_t i = block * lanes + lane;
     if (i < n) f(i);
   }
@@ -60,8 +59,7 @@ template <class F>
 struct RowsKernel {
   F f;
   int lanes;
-  HD
-  void operator()(int64_t row, int lane, char* scratch) const { f(Block{lane, lanes, scratch}, row); }
+  HD void operator()(int64_t row, int lane, char* scratch) const { f(Block{lane, lanes, scratch}, row); }
 };
 
 #if defined(__CUDACC__)
@@ -114,8 +112,10 @@ void each(Device device, int64_t n, const F& functor) {
     COMPILE_FOR_GPU(each_on_gpu<Kernel>);
     const Kernel kernel{functor, n};
     const char* const name = emulation::kernel_name<F>();
-    emulation::run_grid(
-        {name, (n + Kernel::lanes - 1) / Kernel::lanes, Kernel::lanes, 0, &detail::each_lane<Kernel>, &kernel});
+    // A variable: nvcc loses the braces of a temporary launch inside a template.
+    const emulation::Launch launch{
+        name, (n + Kernel::lanes - 1) / Kernel::lanes, Kernel::lanes, 0, &detail::each_lane<Kernel>, &kernel};
+    emulation::run_grid(launch);
     backend(device).launched(name);
   }
 }
@@ -136,8 +136,9 @@ void rows(Device device, int64_t count, const F& functor) {
     COMPILE_FOR_GPU(rows_on_gpu<Kernel>);
     const Kernel kernel{functor, functor.cols <= 1024 ? 32 : 256};
     const char* const name = emulation::kernel_name<F>();
-    emulation::run_grid(
-        {name, count, kernel.lanes, detail::shared_bytes(functor), &detail::rows_lane<Kernel>, &kernel});
+    const emulation::Launch launch{
+        name, count, kernel.lanes, detail::shared_bytes(functor), &detail::rows_lane<Kernel>, &kernel};
+    emulation::run_grid(launch);
     backend(device).launched(name);
   }
 }
@@ -147,8 +148,7 @@ template <class T>
 struct Into {
   T* p;
   bool add = false;
-  HD
-  void operator()(int64_t i, Acc<T> value) const { p[i] = T(add ? Acc<T>(p[i]) + value : value); }
+  HD void operator()(int64_t i, Acc<T> value) const { p[i] = T(add ? Acc<T>(p[i]) + value : value); }
 };
 
 namespace detail {
@@ -157,11 +157,9 @@ struct Map {
   Into<Out> out;
   F f;
   const void* in[sizeof...(In) > 0 ? sizeof...(In) : 1];
-  HD
-  void operator()(int64_t i) const { at(i, std::index_sequence_for<In...>{}); }
+  HD void operator()(int64_t i) const { at(i, std::index_sequence_for<In...>{}); }
   template <size_t... k>
-  HD
-  void at(int64_t i, std::index_sequence<k...>) const {
+  HD void at(int64_t i, std::index_sequence<k...>) const {
     out(i, f(static_cast<Acc<In>>(static_cast<const In*>(in[k])[i])...));
   }
 };
