@@ -51,8 +51,42 @@ test-asan: setup  ## all tests under AddressSanitizer and UndefinedBehaviorSanit
 	$(call build,build-asan,$(debug) -DTAPEDECK_SANITIZE=address$(comma)undefined)
 	$(call ctest,build-asan)
 
-help:  ## this list
-	@sed -n 's/^\([a-z-]*\):.*## /\1	/p' Makefile | expand -t 16
+test-clang: setup  ## all tests, compiled by clang
+	$(call install,clang libomp-dev)
+	$(call build,build-clang,-DCMAKE_CXX_COMPILER=clang++)
+	$(call ctest,build-clang)
+
+test-tsan: setup  ## the tests under ThreadSanitizer, by clang (its OpenMP explains itself to it; oneDNN does not)
+	$(call install,clang libomp-dev)
+	$(call build,build-tsan,$(debug) -DCMAKE_CXX_COMPILER=clang++ -DTAPEDECK_ONEDNN=off -DTAPEDECK_SANITIZE=thread)
+	$(call ctest,build-tsan)
+
+format:  ## clang-format every source
+	$(call install,clang-format)
+	@git ls-files '*.cpp' '*.h' | xargs clang-format -i
+
+lint: setup  ## clang-tidy: bugprone and performance checks, warnings are errors
+	$(call install,clang-tidy clang libomp-dev)
+	$(call build,build-clang,-DCMAKE_CXX_COMPILER=clang++)
+	@run-clang-tidy -quiet -p build-clang -j $(JOBS) '$(CURDIR)/(engine|ops|data|apps|tests)/.*' > build-clang/lint.txt 2>&1 \
+	  && echo "lint: clean" || { grep -E "(warning|error):" build-clang/lint.txt | sort -u; exit 1; }
+
+NVCC = $(firstword $(shell command -v nvcc) $(wildcard /usr/local/cuda/bin/nvcc))
+nvcc-check:  ## compile every file of ops/ as CUDA, where there is nvcc; runs nothing
+ifeq ($(NVCC),)
+	@echo "skipped: no nvcc"
+else
+	@failed=; for file in ops/*.cpp; do echo "nvcc $$file"; \
+	  $(NVCC) -x cu -std=c++20 -gencode arch=compute_80,code=sm_80 -gencode arch=compute_90,code=sm_90 -I. \
+	    -Xcompiler -fopenmp -c $$file -o /dev/null || failed="$$failed $$file"; \
+	done; test -z "$$failed" || { echo "nvcc refuses$$failed"; exit 1; }
+endif
+
+bench-peers: build  ## our training step and PyTorch's, interleaved, with the ratio
+	tests/peers/run.sh $(ARGS)
 
 clean:  ## remove every build folder
 	rm -rf build build-*
+
+help:  ## this list
+	@sed -n 's/^\([a-z-]*\):.*## /\1	/p' Makefile | expand -t 16

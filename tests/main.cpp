@@ -11,7 +11,9 @@ bool nothing_ran = false;
 
 struct CountCases : doctest::IReporter {
   explicit CountCases(const doctest::ContextOptions&) {}
-  void test_run_end(const doctest::TestRunStats& stats) override { nothing_ran = stats.numTestCasesPassingFilters == 0; }
+  void test_run_end(const doctest::TestRunStats& stats) override {
+    nothing_ran = stats.numTestCasesPassingFilters == 0;
+  }
   void report_query(const doctest::QueryData&) override {}
   void test_run_start() override {}
   void test_case_start(const doctest::TestCaseData&) override {}
