@@ -1,7 +1,7 @@
 # A thin cover over CMake that also sets up a bare Debian or Ubuntu. `make help` lists the goals.
 # Variables:  BUILD=build  TYPE=Release  OPTIONS="-DTAPEDECK_ONEDNN=off"  JOBS=2  ARGS="options of tapedeck train"
 .DEFAULT_GOAL := build
-.PHONY: build setup demo test test-asan test-clang test-tsan format lint nvcc-check bench-peers clean help
+.PHONY: build setup demo test test-asan test-clang test-portable test-tsan format lint nvcc-check bench-peers clean help
 
 BUILD ?= build
 TYPE ?= Release
@@ -38,7 +38,7 @@ endef
 build: setup  ## build the program build/tapedeck and the tests
 	$(call build,$(BUILD),-DCMAKE_BUILD_TYPE=$(TYPE))
 
-setup:  ## install the packages that are missing (Debian, Ubuntu)
+setup:  ## install the PACKAGES that are missing (Debian, Ubuntu)
 	$(call install,$(PACKAGES))
 
 demo: build  ## train an MLP on the embedded digits to 97 % and say how long that took
@@ -55,6 +55,11 @@ test-clang: setup  ## all tests, compiled by clang
 	$(call install,clang libomp-dev)
 	$(call build,build-clang,-DCMAKE_CXX_COMPILER=clang++)
 	$(call ctest,build-clang)
+
+test-portable: setup  ## all tests in a Debug build for any processor, with no threads, no oneDNN and no assembly of ours
+	$(call build,build-portable,-DCMAKE_BUILD_TYPE=Debug -DTAPEDECK_NATIVE=OFF -DTAPEDECK_OPENMP=off \
+	  -DTAPEDECK_ONEDNN=off -DTAPEDECK_UCONTEXT=ON)
+	$(call ctest,build-portable)
 
 test-tsan: setup  ## the tests under ThreadSanitizer, by clang (its OpenMP explains itself to it; oneDNN does not)
 	$(call install,clang libomp-dev)
