@@ -11,10 +11,15 @@ std::string format_text(const char* format, std::initializer_list<CheckValue> va
   fmt::dynamic_format_arg_store<fmt::format_context> store;
   for (const CheckValue& value : values) switch (value.kind()) {
       case CheckValue::Kind::integer: store.push_back(value.integer()); break;
+      case CheckValue::Kind::natural: store.push_back(static_cast<uint64_t>(value.integer())); break;
       case CheckValue::Kind::real: store.push_back(value.real()); break;
       case CheckValue::Kind::text: store.push_back(value.text()); break;
     }
-  return fmt::vformat(format, store);
+  try {
+    return fmt::vformat(format, store);
+  } catch (const fmt::format_error& e) {  // our own mistake must not hide the failure that the text is about
+    return fmt::format("{} (this text does not fit its values: {})", format, e.what());
+  }
 }
 
 void check_failed(const char* file, int line, const char* format, std::initializer_list<CheckValue> values) {

@@ -27,13 +27,13 @@ struct Diverged : Error {  // a loss or gradient that is not finite: exit code 5
 // One value for a message; whatever has str() (a Shape) converts as text.
 class CheckValue {
  public:
-  enum class Kind { integer, real, text };
+  enum class Kind { integer, natural, real, text };
   template <class T>
   CheckValue(const T& value) {
     if constexpr (std::is_same_v<T, bool>)
       text_ = value ? "true" : "false";
     else if constexpr (std::is_integral_v<T>)
-      kind_ = Kind::integer, integer_ = static_cast<int64_t>(value);
+      kind_ = std::is_signed_v<T> ? Kind::integer : Kind::natural, integer_ = static_cast<int64_t>(value);
     else if constexpr (std::is_floating_point_v<T>)
       kind_ = Kind::real, real_ = static_cast<double>(value);
     else if constexpr (std::is_convertible_v<const T&, std::string_view>)
