@@ -1,5 +1,7 @@
 #include "engine/scope.h"
 
+#include <utility>
+
 namespace tapedeck {
 namespace {
 std::string& path_of_thread() {
@@ -14,6 +16,9 @@ Scope::Scope(std::string_view name) : outer_length_(path_of_thread().size()) {
   path += name;
 }
 Scope::~Scope() { path_of_thread().resize(outer_length_); }
+
+ScopeOf::ScopeOf(std::string path) : outer_(std::exchange(path_of_thread(), std::move(path))) {}
+ScopeOf::~ScopeOf() { path_of_thread() = std::move(outer_); }
 
 const std::string& Scope::path() { return path_of_thread(); }
 

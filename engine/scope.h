@@ -19,4 +19,16 @@ class Scope {
   size_t outer_length_;
 };
 
+// The path that a recorded op had, instead of the one at hand, while its backward runs.
+class ScopeOf {
+ public:
+  explicit ScopeOf(std::string path);
+  ~ScopeOf();
+  ScopeOf(const ScopeOf&) = delete;
+  ScopeOf& operator=(const ScopeOf&) = delete;
+
+ private:
+  std::string outer_;
+};
+
 }  // namespace tapedeck

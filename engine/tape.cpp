@@ -101,7 +101,8 @@ void Tape::backward(const Tensor& loss, double seed) {
     Node node = std::move(nodes_.back());
     nodes_.pop_back();
     if (node.out->fresh) continue;  // nothing that reached the loss used it
-    Scope scope(node.where);
+    ScopeOf scope(std::move(node.where));
+    node.out->fresh = true;  // nothing is left in it
     node.backward(std::exchange(node.out->sum, {}));
   }
 }
