@@ -10,6 +10,8 @@ void gemm(Device device, const Gemm& g) {
   CHECK(g.m >= 0 && g.n >= 0 && g.k >= 0 && g.batch >= 0, "gemm: sizes cannot be negative, got {}x{}x{}", g.m, g.n,
         g.k);
   CHECK(g.epilogue == Epilogue::none || g.bias != nullptr, "gemm: this epilogue needs a bias");
+  CHECK(g.aux == nullptr || (g.epilogue != Epilogue::none && g.batch == 1),
+        "gemm: aux takes C + bias of one product with an epilogue, got a batch of {}", g.batch);
   if (g.m == 0 || g.n == 0 || g.batch == 0) return;
   backend(device).gemm(g);
 }

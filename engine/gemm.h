@@ -14,7 +14,7 @@ enum class Epilogue : uint8_t {
   none,
   bias,       // C[i][j] += bias[j]
   bias_relu,  // max(C + bias, 0)
-  bias_gelu,  // gelu(C + bias), tanh form; C + bias goes to aux when given
+  bias_gelu,  // gelu(C + bias), tanh form
 };
 
 struct Gemm {
@@ -28,7 +28,7 @@ struct Gemm {
   int64_t batch = 1, stride_a = 0, stride_b = 0, stride_c = 0;
   Epilogue epilogue = Epilogue::none;
   const void* bias = nullptr;
-  void* aux = nullptr;
+  void* aux = nullptr;  // m×n, gets C + bias when given; for batch = 1 with an epilogue
 };
 
 void gemm(Device device, const Gemm& g);

@@ -10,8 +10,7 @@ template <class T>
 struct Fill {
   T* p;
   T value;
-  HD
-  void operator()(int64_t i) const { p[i] = value; }
+  HD void operator()(int64_t i) const { p[i] = value; }
 };
 
 void check_not_kept(const Tensor& to, const char* what) {
@@ -38,8 +37,8 @@ Storage::Storage(Device device, size_t bytes)
 }
 
 Storage Storage::slice(size_t offset, size_t bytes) const {
-  CHECK(offset + bytes <= bytes_, "storage: a slice of {} bytes at {} leaves a storage of {} bytes", bytes, offset,
-        bytes_);
+  CHECK(offset <= bytes_ && bytes <= bytes_ - offset, "storage: a slice of {} bytes at {} leaves a storage of {} bytes",
+        bytes, offset, bytes_);
   Storage part = *this;
   part.begin_ = static_cast<char*>(begin_) + offset;
   part.bytes_ = bytes;
@@ -110,7 +109,7 @@ Tensor& Tensor::require_gradient() {
 
 Tensor Tensor::gradient() const {
   CHECK(grad != nullptr, "gradient: nobody asked for this tensor's gradient: call require_gradient() first");
-  CHECK(!grad->fresh, "gradient: no backward pass has reached this tensor yet");
+  CHECK(!grad->fresh, "gradient: no backward pass has left one here: only leaves keep theirs after it has run");
   return grad->sum;
 }
 
@@ -124,6 +123,7 @@ Tensor Tensor::to(Device target) const {
 void copy(const Tensor& to, const Tensor& from) {
   CHECK(to.shape == from.shape && to.dtype == from.dtype, "copy: {} {} does not fit into {} {}", name(from.dtype),
         from.shape, name(to.dtype), to.shape);
+  CHECK(to && from, "copy: this tensor has no memory: it was never given a value");
   check_not_kept(to, "copy");
   const Device device = to.device() != Device::cpu ? to.device() : from.device();
   backend(device).copy(to.data.begin(), from.data.begin(), to.bytes());

@@ -36,6 +36,7 @@ struct Tensor {
 
   template <class T>
   T* ptr() const {
+    CHECK(data, "tensor: this one has no memory: it was never given a value");
     CHECK(dtype_of<T> == dtype, "tensor: asked for {} but this tensor holds {}", name(dtype_of<T>), name(dtype));
     return static_cast<T*>(data.begin());
   }
