@@ -55,11 +55,12 @@ struct Block {
         total, [](auto a, auto b) { return a + b; }, site);
   }
 
-  // max f(j) over j < n, -inf when n = 0.
+  // max f(j) over j < n, -inf when n = 0. Of NaN it says nothing: it may come through or be passed over.
   template <class F>
   HD
   auto max(int64_t n, const F& f, Site site = Site::here()) const {
     using A = decltype(f(0));
+    static_assert(std::numeric_limits<A>::has_infinity, "max starts from -inf");
     A top = A(-INFINITY);
     if (lanes == 1) {
       SIMD_MAX(top) for (int64_t j = 0; j < n; ++j) {
