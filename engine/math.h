@@ -9,10 +9,11 @@
 //   rsqrt(x)     1 / sqrt x                                                                  1.5 ulp
 //
 // The float ones are selects and arithmetic only, no branch and no table, so that g++ and clang vectorise a loop over
-// them. NaN in, NaN out. Subnormal arguments and results are honoured (exp(-100) is 3.8e-44; log(1e-45) is -103.28), but
-// sigmoid is 0 below -88.7228, where e^-x overflows. exp overflows to infinity, log(0) is -infinity, log of a negative
-// number is NaN. The double ones, for gradient checks, are the standard library's. A GPU calls CUDA's own functions.
-// A file that nvcc compiles must not say `using namespace tapedeck` at file scope: CUDA's headers call exp unqualified.
+// them. NaN in, NaN out. Subnormal arguments and results are honoured (exp(-100) is 3.8e-44; log(1e-45) is -103.28),
+// but sigmoid is 0 below -88.7228, where e^-x overflows. exp overflows to infinity, log(0) is -infinity, log of a
+// negative number is NaN. The double ones, for gradient checks, are the standard library's. A GPU calls CUDA's own
+// functions. A file that nvcc compiles must not say `using namespace tapedeck` at file scope: CUDA's headers call exp
+// unqualified.
 //
 // The polynomials are minimax fits of the relative error of the whole result (Remez exchange in 40 digits, then rounded
 // to float). Each comment gives what was fitted, where, and the error that the fit alone leaves.
@@ -25,10 +26,8 @@
 namespace tapedeck {
 namespace math_detail {
 
-HD
-uint32_t bits_of(float x) { return __builtin_bit_cast(uint32_t, x); }
-HD
-float float_of(uint32_t bits) { return __builtin_bit_cast(float, bits); }
+HD uint32_t bits_of(float x) { return __builtin_bit_cast(uint32_t, x); }
+HD float float_of(uint32_t bits) { return __builtin_bit_cast(float, bits); }
 
 constexpr float log2_e = 1.44269504f;
 // ln 2 in two parts; the first has 10 bits, so that its product with a whole number below 2^14 is exact.
@@ -40,8 +39,7 @@ struct Reduced {
 };
 
 // The common start of exp and tanh. e^r - 1 = r + r^2 P(r), |r| <= 0.3468, error 2^-26.2.
-HD
-Reduced reduce(float x) {
+HD Reduced reduce(float x) {
   const float shift = 0x1.8p23f;  // adding it rounds to a whole number, which then stands in the low bits
   const float shifted = x * log2_e + shift;
   const float n = shifted - shift;
@@ -54,13 +52,11 @@ Reduced reduce(float x) {
   return {n, r + r * r * p, bits_of(shifted) - bits_of(shift)};
 }
 
-HD
-float two_to(uint32_t n) { return float_of((n + 127) << 23); }  // 2^n for n in [-126, 127]
+HD float two_to(uint32_t n) { return float_of((n + 127) << 23); }  // 2^n for n in [-126, 127]
 
 }  // namespace math_detail
 
-HD
-float exp(float x) {
+HD float exp(float x) {
 #if ON_GPU
   return ::expf(x);
 #else
@@ -75,8 +71,7 @@ float exp(float x) {
 }
 
 // log(1 + f) = f - f^2/2 + f^3 P(f), sqrt 1/2 <= 1 + f < sqrt 2, error 2^-27.4.
-HD
-float log(float x) {
+HD float log(float x) {
 #if ON_GPU
   return ::logf(x);
 #else
@@ -103,8 +98,7 @@ float log(float x) {
 #endif
 }
 
-HD
-float tanh(float x) {
+HD float tanh(float x) {
 #if ON_GPU
   return ::tanhf(x);
 #else
@@ -119,8 +113,7 @@ float tanh(float x) {
 }
 
 // Below 0.9: erf(x) = x + x P(x^2), error 2^-26.3. From 0.9 to 4: Q(a) = -log(erfc(a)), error 2^-29.1 of erf.
-HD
-float erf(float x) {
+HD float erf(float x) {
 #if ON_GPU
   return ::erff(x);
 #else
@@ -146,11 +139,9 @@ float erf(float x) {
 #endif
 }
 
-HD
-float sigmoid(float x) { return 1 / (1 + exp(-x)); }
+HD float sigmoid(float x) { return 1 / (1 + exp(-x)); }
 
-HD
-float rsqrt(float x) {
+HD float rsqrt(float x) {
 #if ON_GPU
   return ::rsqrtf(x);
 #else
@@ -158,17 +149,11 @@ float rsqrt(float x) {
 #endif
 }
 
-HD
-double exp(double x) { return std::exp(x); }
-HD
-double log(double x) { return std::log(x); }
-HD
-double tanh(double x) { return std::tanh(x); }
-HD
-double erf(double x) { return std::erf(x); }
-HD
-double sigmoid(double x) { return 1 / (1 + exp(-x)); }
-HD
-double rsqrt(double x) { return 1 / std::sqrt(x); }
+HD double exp(double x) { return std::exp(x); }
+HD double log(double x) { return std::log(x); }
+HD double tanh(double x) { return std::tanh(x); }
+HD double erf(double x) { return std::erf(x); }
+HD double sigmoid(double x) { return 1 / (1 + exp(-x)); }
+HD double rsqrt(double x) { return 1 / std::sqrt(x); }
 
 }  // namespace tapedeck
