@@ -28,6 +28,15 @@ struct Mlp : Module {
     return layers.back()(h);
   }
 
+  // Multiplications and additions of the matrix products of one example's step: each layer once forward, once for its
+  // weight and, but for the first, once for its input.
+  double training_flops() const {
+    double flops = 0;
+    for (const Linear& layer : layers)
+      flops += (&layer == &layers.front() ? 2 : 3) * 2.0 * static_cast<double>(layer.weight.shape.count());
+    return flops;
+  }
+
   std::deque<Linear> layers;  // a deque: its elements never move, and parents know them by address
   std::deque<Dropout> dropouts;
 };

@@ -1,0 +1,101 @@
+#include "apps/experiment.h"
+
+#include <algorithm>
+
+#include "engine/backend.h"
+
+namespace tapedeck {
+
+Device prepare_machine(const Config& config) {
+  set_threads(static_cast<int>(config.threads));
+  const Device device = config.device == "auto" ? Device::cpu : find_device(config.device);
+  if (config.memory_limit) backend(device).arena().limit(static_cast<size_t>(*config.memory_limit));
+  return device;
+}
+
+DType find_precision(const Config& config) { return config.precision == "fp64" ? DType::f64 : DType::f32; }
+
+std::unique_ptr<Mlp> make_model(const Config& config, const Problem& problem) {
+  return std::make_unique<Mlp>(problem.data().features, config.hidden, problem.outputs(),
+                               find_activation(config.activation), config.dropout);
+}
+
+OptimizerRule optimizer_rule(const Config& config) {
+  OptimizerRule rule;
+  rule.kind = find_optimizer(config.optimizer);
+  rule.momentum = config.momentum.value_or(0);
+  rule.weight_decay = config.weight_decay;
+  rule.clip = config.clip.value_or(0);
+  return rule;
+}
+
+int64_t steps_per_epoch(const Config& config, const Problem& problem) {
+  const int64_t rows = std::ssize(problem.data().train);
+  if (config.batch > rows)
+    throw UsageError(text("--batch {}: {} has only {} training examples: use --batch {} or less", config.batch,
+                          problem.data().name, rows, rows));
+  const int64_t batches = (rows + config.batch - 1) / config.batch;
+  return (batches + config.accumulate - 1) / config.accumulate;
+}
+
+int64_t total_steps(const Config& config, const Problem& problem) {
+  const int64_t epoch = steps_per_epoch(config, problem);
+  int64_t total = config.steps.value_or(INT64_MAX);
+  if (config.epochs && *config.epochs < INT64_MAX / epoch) total = std::min(total, *config.epochs * epoch);
+  return total;
+}
+
+Schedule make_schedule(const Config& config, const Problem& problem) {
+  Schedule schedule;
+  schedule.base = config.lr;
+  schedule.warmup = config.warmup;
+  schedule.total = total_steps(config, problem);
+  if (config.schedule == "linear") schedule.kind = Schedule::Kind::linear;
+  if (config.schedule == "cosine") schedule.kind = Schedule::Kind::cosine;
+  return schedule;
+}
+
+Learner::Learner(const Config& config, const Problem& problem, uint64_t seed, Device device, DType dtype)
+    : model(make_model(config, problem)),
+      parameters(*model, device, dtype, seed),
+      optimizer(parameters, optimizer_rule(config)) {}
+
+Model Learner::scoring() const {
+  return [this](const Tensor& x) { return (*model)(x, {}); };
+}
+
+double learn(Learner& learner, const Problem& problem, const Inputs& inputs, const Pass& pass, double weight) {
+  Tape tape;
+  const Tensor loss = problem.loss((*learner.model)(inputs.x, pass), inputs);
+  tape.backward(loss, weight);
+  return loss.item();
+}
+
+void warm_up(const Config& config, const Problem& problem, Device device, DType dtype) {
+  Learner learner(config, problem, 0, device, dtype);
+  const Inputs inputs = problem.throw_away(config.batch);
+  for (uint64_t step = 0; step < 3; ++step) {
+    learner.parameters.forget_gradients();
+    learn(learner, problem, inputs, {true, 0, step}, 1);
+    learner.optimizer.step(0);
+  }
+}
+
+MemoryForecast forecast_memory(const Config& config, const Problem& problem, Device device, DType dtype) {
+  Learner learner(config, problem, 0, device, dtype);
+  Arena& arena = backend(device).arena();
+  const auto peak_at = [&](int64_t batch) {
+    arena.reset_peak();
+    learner.parameters.forget_gradients();
+    learn(learner, problem, problem.throw_away(batch), {true, 0, 0}, 1);
+    learner.optimizer.step(0);
+    return static_cast<double>(arena.use().peak_bytes);
+  };
+  const int64_t small = std::min<int64_t>(config.batch, 16);
+  const double at_small = peak_at(small), slope = (peak_at(2 * small) - at_small) / static_cast<double>(small);
+  const size_t values = learner.parameters.values().bytes();
+  return {static_cast<size_t>(at_small + slope * static_cast<double>(config.batch - small)), values, values,
+          learner.optimizer.state_bytes()};
+}
+
+}  // namespace tapedeck

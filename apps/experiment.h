@@ -1,0 +1,49 @@
+// Experiment: what a configuration stands for: the machine's settings, a problem, a model and its optimizer.
+#pragma once
+#include <memory>
+
+#include "apps/config.h"
+#include "apps/models/mlp.h"
+#include "apps/problem.h"
+#include "ops/optimizer.h"
+#include "ops/schedule.h"
+
+namespace tapedeck {
+
+// Sets threads and memory limit, and says which device the configuration means.
+Device prepare_machine(const Config& config);
+DType find_precision(const Config& config);
+
+std::unique_ptr<Mlp> make_model(const Config& config, const Problem& problem);
+OptimizerRule optimizer_rule(const Config& config);
+
+// Optimizer steps of an epoch, and of the whole run (whichever cap comes first). Throws UsageError where the batch is
+// larger than the training split.
+int64_t steps_per_epoch(const Config& config, const Problem& problem);
+int64_t total_steps(const Config& config, const Problem& problem);
+Schedule make_schedule(const Config& config, const Problem& problem);
+
+// A model with its parameters and optimizer, as a run with this seed begins.
+struct Learner {
+  Learner(const Config& config, const Problem& problem, uint64_t seed, Device device, DType dtype);
+  Model scoring() const;  // the model as it is evaluated: no dropout
+
+  std::unique_ptr<Mlp> model;
+  ParameterSet parameters;
+  Optimizer optimizer;
+};
+
+// One forward and backward pass; gradients gather with this weight. Returns the loss.
+double learn(Learner& learner, const Problem& problem, const Inputs& inputs, const Pass& pass, double weight);
+
+// Runs three steps on made-up examples with a learner that is then thrown away, so that first-touch and code generation
+// are paid before the clock runs; nothing of the real run changes.
+void warm_up(const Config& config, const Problem& problem, Device device, DType dtype);
+
+// Bytes at the peak of a step with this batch, from two small throw-away steps: memory is affine in the batch.
+struct MemoryForecast {
+  size_t peak, parameters, gradients, optimizer;
+};
+MemoryForecast forecast_memory(const Config& config, const Problem& problem, Device device, DType dtype);
+
+}  // namespace tapedeck

@@ -1,0 +1,51 @@
+// Problem: a data set with the loss that is trained on it, and how well a model does.
+#pragma once
+#include <functional>
+#include <optional>
+#include <span>
+
+#include "apps/config.h"
+#include "data/dataset.h"
+#include "ops/ops.h"
+
+namespace tapedeck {
+
+struct Inputs {
+  Tensor x;       // [N, features]
+  Tensor answer;  // i32 [N] class ids; or [N, 1] numbers for mse
+};
+
+struct Score {
+  double loss = 0;                 // mean over the examples
+  std::optional<double> accuracy;  // share of right classes; none for mse
+  int64_t examples = 0;
+};
+
+using Model = std::function<Tensor(const Tensor& x)>;  // [N, features] -> [N, outputs]
+
+class Problem {
+ public:
+  Problem(const Config& config, Device device, DType dtype);  // loads the data
+
+  const Dataset& data() const { return data_; }
+  bool regression() const { return regression_; }
+  int64_t outputs() const { return regression_ ? 1 : data_.classes; }
+
+  Inputs load(std::span<const int32_t> rows) const;  // these rows, on the device
+  Inputs throw_away(int64_t count) const;            // a batch of made-up examples, for warming up
+  Tensor loss(const Tensor& output, const Inputs& inputs) const;
+
+  // Runs the model over the rows without recording. `each` sees every batch's rows and outputs on the host.
+  using Observer = std::function<void(std::span<const int32_t> rows, const std::vector<double>& outputs)>;
+  Score score(const Model& model, std::span<const int32_t> rows, const Observer& each = nullptr) const;
+
+ private:
+  Tensor to_device(const std::vector<float>& values, const Shape& shape) const;
+
+  Dataset data_;
+  bool regression_;
+  Device device_;
+  DType dtype_;
+};
+
+}  // namespace tapedeck

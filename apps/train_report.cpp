@@ -1,0 +1,134 @@
+#include "apps/train_report.h"
+
+#include <fmt/format.h>
+
+#include <cmath>
+#include <iterator>
+
+#include "apps/stats.h"
+
+namespace tapedeck {
+namespace {
+
+std::string score_text(const char* part, Number loss, Number accuracy) {
+  if (!loss) return fmt::format("{} not scored", part);
+  return accuracy ? fmt::format("{} accuracy {:.4f}, loss {:.4f}", part, *accuracy, *loss)
+                  : fmt::format("{} loss {:.4f}", part, *loss);
+}
+
+std::string target_text(const Target& target) {
+  return fmt::format("validation {} {} {}", target.metric, target.metric == "loss" ? "≤" : "≥", target.value);
+}
+
+// Seconds to the target of each run, infinite where it was missed.
+std::vector<double> seconds_to_target(const std::vector<Summary>& runs) {
+  std::vector<double> seconds;
+  for (const Summary& run : runs)
+    seconds.push_back(run.target.reached.value_or(false) ? run.target.seconds.value_or(NAN) : INFINITY);
+  return seconds;
+}
+
+}  // namespace
+
+std::string run_report(const Summary& s, const Trainer& trainer, const Problem& problem) {
+  std::string out;
+  const auto line = [&](const std::string& text) { out += text + "\n"; };
+  line(fmt::format("{} with {} parameters on {} ({} training examples), {} on {}, {} thread{}, seed {}", s.model,
+                   s.parameters.value_or(0), s.data, problem.data().train.size(), s.precision, s.device,
+                   s.threads.value_or(1), s.threads == 1 ? "" : "s", s.seed.value_or(0)));
+  if (const auto& tracker = trainer.tracker()) {
+    const std::string target = target_text(tracker->target());
+    if (const auto at = tracker->crossing()) {
+      line(fmt::format("reached {} in {:.3f} s on the training clock ({:.3f} s with evaluation), n = 1 run", target,
+                       at->seconds, at->seconds_with_eval));
+      line(fmt::format(
+          "  at step {}: {} examples, {:.1f} epochs; the crossing lies in steps ({}, {}], confirmed by the next "
+          "evaluation",
+          at->step, at->examples, static_cast<double>(at->examples) / static_cast<double>(problem.data().train.size()),
+          tracker->last_miss(), at->step));
+    } else {
+      line(fmt::format("did not reach {} in {} steps{}", target, s.steps.value_or(0),
+                       tracker->first_hit() ? "; one evaluation held it, none confirmed it" : ""));
+    }
+  }
+  if (!trainer.reason().empty()) line(trainer.reason());
+  line(score_text("test", s.final.test_loss, s.final.test_accuracy) + "; " +
+       score_text("validation", s.final.validation_loss, s.final.validation_accuracy) +
+       fmt::format(" after {} steps, {:.1f} epochs", s.steps.value_or(0), s.epochs.value_or(0)));
+  if (s.step_ms)
+    line(fmt::format(
+        "step {:.3g} ms (median; 5 % to 95 %: {:.3g} to {:.3g}; n = {}), {:.3g} examples/s, {:.3g} GFLOP/s, {:.0f} % "
+        "of "
+        "it waiting for data",
+        s.step_ms->median_ms, s.step_ms->p05_ms, s.step_ms->p95_ms, s.step_ms->n,
+        s.throughput.examples_per_s.value_or(0), s.gflops.value_or(0), 100 * s.data_wait_ratio.value_or(0)));
+  line(fmt::format("time: training {:.2f} s, evaluation {:.2f}, loading data {:.2f}, warm-up {:.2f}, in all {:.2f}",
+                   s.time.train.value_or(0), s.time.eval.value_or(0), s.time.data.value_or(0),
+                   s.time.warmup.value_or(0), s.time.total.value_or(0)));
+  return out;
+}
+
+RepeatStatistics repeat_statistics(const std::vector<Summary>& runs) {
+  RepeatStatistics r;
+  r.runs = static_cast<int>(runs.size());
+  const std::vector<double> seconds = seconds_to_target(runs);
+  std::vector<double> spent;
+  for (size_t i = 0; i < runs.size(); ++i) {
+    if (std::isfinite(seconds[i])) ++r.reached;
+    spent.push_back(std::isfinite(seconds[i]) ? seconds[i] : runs[i].time.train.value_or(0));
+  }
+  r.median = median(seconds);
+  if (const auto interval = median_interval(seconds))
+    r.low = interval->low, r.high = interval->high, r.coverage = interval->coverage;
+  r.expected_running_time = expected_running_time(spent, r.reached);
+  return r;
+}
+
+std::string repeat_report(const std::vector<Summary>& runs) {
+  std::string out = fmt::format("{:>6}  {:>12}  {:>7}  {:>9}  {:>13}  {}\n", "seed", "to target", "step", "test loss",
+                                "test accuracy", "status");
+  std::vector<double> accuracies;
+  const std::vector<double> seconds = seconds_to_target(runs);
+  for (size_t i = 0; i < runs.size(); ++i) {
+    const Summary& run = runs[i];
+    if (run.final.test_accuracy) accuracies.push_back(*run.final.test_accuracy);
+    out += fmt::format("{:>6}  {:>12}  {:>7}  {:>9.4f}  {:>13}  {}\n", run.seed.value_or(0),
+                       run.target.metric ? seconds_text(seconds[i]) : "no target",
+                       run.target.step ? std::to_string(*run.target.step) : "-", run.final.test_loss.value_or(NAN),
+                       run.final.test_accuracy ? fmt::format("{:.4f}", *run.final.test_accuracy) : "-", run.status);
+  }
+  if (runs.front().target.metric) {
+    const RepeatStatistics r = repeat_statistics(runs);
+    out += fmt::format(
+        "{} of {} runs reached the target; median {} (training clock, runs that missed count as infinite)\n", r.reached,
+        r.runs, seconds_text(*r.median));
+    out += r.low ? fmt::format("  exact {:.1f} % interval of the median: {} to {}, n = {}\n", 100 * *r.coverage,
+                               seconds_text(*r.low), seconds_text(*r.high), r.runs)
+                 : fmt::format("  no 95 % interval of a median from n = {} runs: it takes 6\n", r.runs);
+    out += r.expected_running_time ? fmt::format("  expected running time (time of all runs / runs that reached): {}\n",
+                                                 seconds_text(*r.expected_running_time))
+                                   : "  expected running time: none reached\n";
+  }
+  if (accuracies.size() > 1)
+    out += fmt::format("test accuracy: median {:.4f}, sample deviation {}, n = {}\n", median(accuracies),
+                       deviation_text(sample_deviation(accuracies)), accuracies.size());
+  return out;
+}
+
+Json repeat_json(const std::vector<Summary>& runs) {
+  const RepeatStatistics r = repeat_statistics(runs);
+  const auto number = [](const Number& x) { return x && std::isfinite(*x) ? Json(*x) : Json(); };
+  Json out = {{"format_version", kFormatVersion}, {"command", "train"}, {"repeat", r.runs}};
+  out["seconds_to_target"] = {{"reached", r.reached},
+                              {"n", r.runs},
+                              {"median", number(r.median)},
+                              {"low", number(r.low)},
+                              {"high", number(r.high)},
+                              {"coverage", number(r.coverage)},
+                              {"expected_running_time", number(r.expected_running_time)}};
+  out["runs"] = Json::array();
+  for (const Summary& run : runs) out["runs"].push_back(to_json(run));
+  return out;
+}
+
+}  // namespace tapedeck
