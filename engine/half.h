@@ -23,16 +23,13 @@
 namespace tapedeck {
 namespace half_detail {
 
-HD
-uint32_t bits_of(float x) { return __builtin_bit_cast(uint32_t, x); }
-HD
-float float_of(uint32_t bits) { return __builtin_bit_cast(float, bits); }
+HD uint32_t bits_of(float x) { return __builtin_bit_cast(uint32_t, x); }
+HD float float_of(uint32_t bits) { return __builtin_bit_cast(float, bits); }
 
 // A number as a float that rounds to 16 bits as the number itself would. Rounding double -> float -> 16 bits to nearest
 // would round twice; so here toward zero, with the last bit set when anything was lost ("round to odd").
 template <class T>
-HD
-float narrow(T number) {
+HD float narrow(T number) {
   if constexpr (std::is_same_v<T, float>) {
     return number;
   } else {
@@ -44,8 +41,7 @@ float narrow(T number) {
   }
 }
 
-HD
-uint16_t half_bits(float x) {
+HD uint16_t half_bits(float x) {
 #if ON_GPU
   return __half_as_ushort(__float2half_rn(x));
 #else
@@ -62,8 +58,7 @@ uint16_t half_bits(float x) {
 #endif
 }
 
-HD
-float half_value(uint16_t half) {
+HD float half_value(uint16_t half) {
 #if ON_GPU
   return __half2float(__ushort_as_half(half));
 #else
@@ -80,8 +75,7 @@ float half_value(uint16_t half) {
 #endif
 }
 
-HD
-uint16_t bfloat16_bits(float x) {
+HD uint16_t bfloat16_bits(float x) {
 #if ON_GPU
   return __bfloat16_as_ushort(__float2bfloat16_rn(x));
 #else
@@ -99,13 +93,10 @@ struct Half {
 
   Half() = default;
   template <class T, class = std::enable_if_t<std::is_arithmetic_v<T>>>
-  explicit HD
-  Half(T x) : bits(half_detail::half_bits(half_detail::narrow(x))) {}
-  HD
-  operator float() const { return half_detail::half_value(bits); }
+  explicit HD Half(T x) : bits(half_detail::half_bits(half_detail::narrow(x))) {}
+  HD operator float() const { return half_detail::half_value(bits); }
 
-  static HD
-  Half from_bits(uint16_t pattern) {
+  static HD Half from_bits(uint16_t pattern) {
     Half h;
     h.bits = pattern;
     return h;
@@ -117,13 +108,10 @@ struct Bfloat16 {
 
   Bfloat16() = default;
   template <class T, class = std::enable_if_t<std::is_arithmetic_v<T>>>
-  explicit HD
-  Bfloat16(T x) : bits(half_detail::bfloat16_bits(half_detail::narrow(x))) {}
-  HD
-  operator float() const { return half_detail::float_of(uint32_t(bits) << 16); }
+  explicit HD Bfloat16(T x) : bits(half_detail::bfloat16_bits(half_detail::narrow(x))) {}
+  HD operator float() const { return half_detail::float_of(uint32_t(bits) << 16); }
 
-  static HD
-  Bfloat16 from_bits(uint16_t pattern) {
+  static HD Bfloat16 from_bits(uint16_t pattern) {
     Bfloat16 b;
     b.bits = pattern;
     return b;

@@ -3,7 +3,7 @@
 //   function     how the float one is computed on a CPU                                     largest error there
 //   exp(x)       2^n e^r, x = n ln 2 + r, |r| <= ln 2 / 2                                    1.1 ulp
 //   log(x)       e ln 2 + log(1 + f), x = 2^e (1 + f), 1 + f in [sqrt 1/2, sqrt 2)           0.9 ulp
-//   tanh(x)      t / (t + 2), t = e^2|x| - 1                                                 2.6 ulp
+//   tanh(x)      t / (t + 2), t = e^2|x| - 1                                                 2.7 ulp
 //   erf(x)       x + x P(x^2) below 0.9, else 1 - exp(-Q(|x|))                               1.3 ulp
 //   sigmoid(x)   1 / (1 + e^-x)                                                              2.5 ulp
 //   rsqrt(x)     1 / sqrt x                                                                  1.5 ulp
@@ -30,7 +30,7 @@ HD uint32_t bits_of(float x) { return __builtin_bit_cast(uint32_t, x); }
 HD float float_of(uint32_t bits) { return __builtin_bit_cast(float, bits); }
 
 constexpr float log2_e = 1.44269504f;
-// ln 2 in two parts; the first has 10 bits, so that its product with a whole number below 2^14 is exact.
+// ln 2 in two parts; the first has 9 bits, so that its product with a whole number below 2^15 is exact.
 constexpr float ln2_high = 0.693359375f, ln2_low = -2.12194440e-4f;
 
 struct Reduced {
