@@ -1,0 +1,106 @@
+#include "data/dataset.h"
+
+#include <algorithm>
+#include <cmath>
+#include <numeric>
+
+#include "data/byte_count.h"
+#include "data/loader.h"
+#include "engine/check.h"
+
+namespace tapedeck {
+namespace {
+
+void gather_features(const Dataset& data, std::span<const int32_t> rows, float* out) {
+  for (const int32_t row : rows) {
+    CHECK(row >= 0 && row < data.rows(), "gather: row {} of {}, which has rows 0 to {}", row, data.name,
+          data.rows() - 1);
+    const int64_t begin = row * data.features;
+    for (int64_t i = 0; i < data.features; ++i)
+      out[i] = data.pixels.empty() ? data.values[begin + i] : data.pixels[begin + i] * data.pixel_scale;
+    out += data.features;
+  }
+}
+
+int64_t part(double fraction, int64_t rows, const char* option) {
+  if (!(fraction > 0 && fraction < 1))  // also true for a NaN
+    throw UsageError(text("{} {}: must be a fraction of the rows, above 0 and below 1", option, fraction));
+  return std::max<int64_t>(1, std::llround(fraction * static_cast<double>(rows)));
+}
+
+template <class T>
+uint64_t fnv1a(const std::vector<T>& items, uint64_t hash) {
+  const auto* bytes = reinterpret_cast<const uint8_t*>(items.data());
+  for (size_t i = 0; i < items.size() * sizeof(T); ++i) hash = (hash ^ bytes[i]) * 0x100000001b3;
+  return hash;
+}
+
+}  // namespace
+
+void gather(const Dataset& data, std::span<const int32_t> rows, float* features, int32_t* labels) {
+  CHECK(data.classes > 0, "gather: {} has numbers to predict and no classes; use loss mse", data.name);
+  gather_features(data, rows, features);
+  for (const int32_t row : rows) *labels++ = data.labels[row];
+}
+
+void gather(const Dataset& data, std::span<const int32_t> rows, float* features, float* targets) {
+  gather_features(data, rows, features);
+  for (const int32_t row : rows)
+    *targets++ = data.classes > 0 ? static_cast<float>(data.labels[row]) : data.targets[row];
+}
+
+void check_labels(std::span<const int32_t> labels, int classes, std::string_view source) {
+  for (size_t row = 0; row < labels.size(); ++row)
+    CHECK(labels[row] >= 0 && labels[row] < classes, "{}: label {} at row {}, but there are {} classes (0 to {})",
+          source, labels[row], row, classes, classes - 1);
+}
+
+void check(const Dataset& data) {
+  const auto numbers = static_cast<int64_t>(data.pixels.size() + data.values.size());
+  CHECK(data.pixels.empty() || data.values.empty(), "{}: has both pixels and values, wants one", data.name);
+  CHECK(numbers == data.rows() * data.features, "{}: has {} numbers, but {} rows of {} features need {}", data.name,
+        numbers, data.rows(), data.features, data.rows() * data.features);
+  check_labels(data.labels, data.classes, data.name);
+  CHECK(data.class_names.empty() || std::ssize(data.class_names) == data.classes, "{}: has {} names for {} classes",
+        data.name, data.class_names.size(), data.classes);
+
+  std::vector<bool> seen(data.rows());
+  for (const auto* rows : {&data.train, &data.validation, &data.test}) {
+    CHECK(!rows->empty(), "{}: a split has no rows (training {}, validation {}, test {} of {})", data.name,
+          data.train.size(), data.validation.size(), data.test.size(), data.rows());
+    for (const int32_t row : *rows) {
+      CHECK(row >= 0 && row < data.rows() && !seen[row], "{}: row {} is in two splits, or outside 0 to {}", data.name,
+            row, data.rows() - 1);
+      seen[row] = true;
+    }
+  }
+}
+
+void split(Dataset& data, int64_t validation_rows, int64_t test_rows, uint64_t seed) {
+  const int64_t train_rows = data.rows() - validation_rows - test_rows;
+  if (validation_rows < 1 || test_rows < 1 || train_rows < 1)
+    throw UsageError(text("{}: {} rows leave {} for training after {} for validation and {} for testing; take less",
+                          data.name, data.rows(), std::max<int64_t>(0, train_rows), validation_rows, test_rows));
+  std::vector<int32_t> rows(data.rows());
+  std::iota(rows.begin(), rows.end(), 0);
+  const std::vector<int32_t> order = epoch_order(rows, seed, 0);
+  const auto validation = order.begin() + train_rows, test = validation + validation_rows;
+  data.train.assign(order.begin(), validation);
+  data.validation.assign(validation, test);
+  data.test.assign(test, order.end());
+}
+
+void split_by_content(Dataset& data, std::optional<double> validation, std::optional<double> test) {
+  split(data, part(validation.value_or(0.1), data.rows(), "--validation"),
+        part(test.value_or(0.1), data.rows(), "--test"), content_hash(data));
+}
+
+uint64_t content_hash(const Dataset& data) {
+  uint64_t hash = 0xcbf29ce484222325;  // FNV-1a's start [Fowler, Noll, Vo]
+  hash = fnv1a(data.pixels, hash);
+  hash = fnv1a(data.values, hash);
+  hash = fnv1a(data.labels, hash);
+  return fnv1a(data.targets, hash);
+}
+
+}  // namespace tapedeck

@@ -1,0 +1,74 @@
+// A data set in host memory: rows of features with a class id or a number to predict, split into three parts.
+//
+// A split is a list of row numbers and never depends on a run's seed, so that runs with different seeds stay
+// comparable:
+//   digits   1,078 / 359 / 360        of a fixed permutation
+//   mnist    55,000 / 5,000 / 10,000  the end of the training file validates, the test file tests
+//   others   0.8 / 0.1 / 0.1          of a permutation seeded by a hash of the data itself
+#pragma once
+#include <cstdint>
+#include <optional>
+#include <span>
+#include <string>
+#include <string_view>
+#include <vector>
+
+namespace tapedeck {
+
+struct Dataset {
+  std::string name = {};   // "mnist"
+  std::string shape = {};  // of one example, for people: "28x28x1"
+  int64_t features = 0;    // numbers per example
+  int classes = 0;         // 0: regression
+
+  // Features, row-major [rows, features]. One of the two is empty: images stay bytes, a quarter of the memory.
+  std::vector<uint8_t> pixels = {};  // value = pixel * pixel_scale
+  float pixel_scale = 1;
+  std::vector<float> values = {};
+
+  std::vector<int32_t> labels = {};  // [rows] class ids, when classes > 0
+  std::vector<float> targets = {};   // [rows] numbers to predict, when classes == 0
+
+  std::vector<std::string> class_names = {};  // empty: the ids are the names
+
+  std::vector<int32_t> train = {}, validation = {}, test = {};  // row numbers
+
+  int64_t rows() const { return static_cast<int64_t>(classes > 0 ? labels.size() : targets.size()); }
+};
+
+// Copies the named rows: features to [rows.size(), data.features], class ids to [rows.size()].
+void gather(const Dataset& data, std::span<const int32_t> rows, float* features, int32_t* labels);
+
+// The same with a number to predict; in a data set with classes that is the class id.
+void gather(const Dataset& data, std::span<const int32_t> rows, float* features, float* targets);
+
+// Throws Error when a label is not in 0 … classes − 1, naming source (a file), row and value.
+void check_labels(std::span<const int32_t> labels, int classes, std::string_view source);
+
+// Throws Error unless sizes, labels and splits of the data set fit together. Every loader ends with it.
+void check(const Dataset& data);
+
+// Deals the rows to the splits in the order of a permutation with this seed: training gets what the others leave.
+void split(Dataset& data, int64_t validation_rows, int64_t test_rows, uint64_t seed);
+
+// The same by fractions of the rows (0.1 when not given), with content_hash(data) as seed.
+// Throws UsageError for a fraction outside (0, 1), and when a split would be empty.
+void split_by_content(Dataset& data, std::optional<double> validation, std::optional<double> test);
+
+// 64-bit FNV-1a over features, labels and targets.
+uint64_t content_hash(const Dataset& data);
+
+struct DataOptions {
+  std::string data_dir = {};                         // where files lie
+  std::optional<double> validation = {}, test = {};  // fractions of the rows, where the split is not fixed
+};
+
+// Loads by name. An unknown name is a UsageError with the nearest known one.
+Dataset load_dataset(std::string_view name, const DataOptions& options = {});
+
+struct DatasetEntry {
+  std::string name, what, size, origin;
+};
+const std::vector<DatasetEntry>& dataset_list();
+
+}  // namespace tapedeck

@@ -1,0 +1,81 @@
+#include "data/idx.h"
+
+#include <algorithm>
+#include <cctype>
+
+#include "data/byte_count.h"
+#include "data/packed_file.h"
+#include "engine/check.h"
+
+namespace tapedeck {
+namespace {
+
+const char* kind_of_rank(int rank) { return rank == 3 ? "images" : rank == 1 ? "labels" : "something else"; }
+
+// Throws unless the first four bytes say "unsigned bytes of this rank".
+void check_magic(const PackedFile& file, const uint8_t* magic, size_t size, int rank) {
+  CHECK(size == 4, "{}: has {} bytes, too few for an IDX file of {}; fetch it again", file.name(), size,
+        kind_of_rank(rank));
+  CHECK(magic[0] != '<' && !std::isspace(magic[0]),
+        "{}: is a web page, not an IDX file of {}: the download gave an error page; fetch it again", file.name(),
+        kind_of_rank(rank));
+  CHECK(magic[0] == 0 && magic[1] == 0, "{}: is not an IDX file: begins with bytes {} {} {} {}, wants 0 0 8 {}",
+        file.name(), magic[0], magic[1], magic[2], magic[3], rank);
+  CHECK(magic[2] == 8, "{}: IDX type {} is not supported, wants 8 (unsigned bytes)", file.name(), magic[2]);
+  CHECK(magic[3] == rank, "{}: mislabelled: an IDX file of rank {} ({}), wants rank {} ({})", file.name(), magic[3],
+        kind_of_rank(magic[3]), rank, kind_of_rank(rank));
+}
+
+// Counts what is left without keeping it.
+uint64_t count_rest(PackedFile& file) {
+  std::vector<uint8_t> scratch(1 << 16);
+  uint64_t total = 0;
+  while (const size_t got = file.read(scratch.data(), scratch.size())) total += got;
+  return total;
+}
+
+Idx read_idx(const std::string& path, int rank) {
+  PackedFile file(path);
+  uint8_t header[4 + 3 * 4];
+  check_magic(file, header, file.read(header, 4), rank);
+  const size_t header_bytes = 4 + 4 * rank, got = 4 + file.read(header + 4, 4 * rank);
+  CHECK(got == header_bytes, "{}: cut short: the header has {} bytes, but the file {}; fetch it again", file.name(),
+        header_bytes, got);
+
+  Idx idx;
+  unsigned __int128 elements = 1;  // three extents of 32 bits
+  std::string extents;
+  for (int i = 0; i < rank; ++i) {
+    const uint8_t* b = header + 4 + 4 * i;
+    idx.extents.push_back(uint32_t(b[0]) << 24 | uint32_t(b[1]) << 16 | uint32_t(b[2]) << 8 | b[3]);
+    elements *= idx.extents.back();
+    extents += (i ? "x" : "") + std::to_string(idx.extents.back());
+  }
+  CHECK(elements > 0, "{}: holds nothing: its header says {}", file.name(), extents);
+  CHECK(elements < (uint64_t(1) << 63), "{}: header promises {} bytes, more than any file: damaged; fetch it again",
+        file.name(), extents);
+  const uint64_t promised = header_bytes + static_cast<uint64_t>(elements);
+
+  // Doubling what was really read, at most to what was promised: a header that lies costs nothing.
+  uint64_t have = header_bytes;
+  while (have < promised) {
+    const size_t old = idx.bytes.size();
+    const uint64_t room = std::min<uint64_t>(promised - have, std::max<uint64_t>(old, 1 << 20));
+    idx.bytes.resize(old + room);
+    const size_t read = file.read(idx.bytes.data() + old, room);
+    have += read;
+    CHECK(read == room, "{}: header promises {} bytes ({}), {} has {}: download cut short? Fetch it again", file.name(),
+          grouped(promised), extents, file.is_gzip() ? "unpacked file" : "file", grouped(have));
+  }
+  const uint64_t rest = count_rest(file);
+  CHECK(rest == 0, "{}: header promises {} bytes ({}), {} has {}: {} too many; fetch it again", file.name(),
+        grouped(promised), extents, file.is_gzip() ? "unpacked file" : "file", grouped(have + rest), grouped(rest));
+  return idx;
+}
+
+}  // namespace
+
+Idx read_idx_images(const std::string& path) { return read_idx(path, 3); }
+Idx read_idx_labels(const std::string& path) { return read_idx(path, 1); }
+
+}  // namespace tapedeck

@@ -1,0 +1,75 @@
+#include <filesystem>
+#include <numeric>
+
+#include "data/idx.h"
+#include "engine/check.h"
+
+namespace tapedeck {
+namespace {
+
+constexpr const char* file_names[] = {"train-images-idx3-ubyte", "train-labels-idx1-ubyte", "t10k-images-idx3-ubyte",
+                                      "t10k-labels-idx1-ubyte"};
+
+// The plain file if there is one, else the packed one; all missing files are named at once.
+std::vector<std::string> find_files(const std::string& folder) {
+  if (folder.empty())
+    throw UsageError(
+        text("mnist: say with --data-dir where {} and its three siblings are (plain or .gz)", file_names[0]));
+  CHECK(std::filesystem::is_directory(folder), "mnist: --data-dir {}: no such folder", folder);
+  std::vector<std::string> found;
+  std::string missing;
+  for (const char* name : file_names) {
+    const std::filesystem::path plain = std::filesystem::path(folder) / name, packed = plain.string() + ".gz";
+    if (std::filesystem::exists(plain))
+      found.push_back(plain.string());
+    else if (std::filesystem::exists(packed))
+      found.push_back(packed.string());
+    else
+      missing += (missing.empty() ? "" : ", ") + std::string(name);
+  }
+  CHECK(missing.empty(), "mnist: {} not found in {}, neither plain nor with .gz; put the four MNIST files there",
+        missing, folder);
+  return found;
+}
+
+// Appends one pair of files.
+void append(Dataset& data, const std::string& image_path, const std::string& label_path) {
+  const Idx images = read_idx_images(image_path), labels = read_idx_labels(label_path);
+  CHECK(images.extents[0] == labels.extents[0], "mnist: {} images in {}, but {} labels in {}: files of different sets?",
+        images.extents[0], image_path, labels.extents[0], label_path);
+  const std::string shape = std::to_string(images.extents[1]) + "x" + std::to_string(images.extents[2]) + "x1";
+  CHECK(data.shape.empty() || data.shape == shape, "mnist: images of {} in {}, but {} in the training file", shape,
+        image_path, data.shape);
+  const std::vector<int32_t> ids(labels.bytes.begin(), labels.bytes.end());
+  check_labels(ids, data.classes, label_path);
+
+  data.shape = shape;
+  data.features = int64_t(images.extents[1]) * images.extents[2];
+  data.pixels.insert(data.pixels.end(), images.bytes.begin(), images.bytes.end());
+  data.labels.insert(data.labels.end(), ids.begin(), ids.end());
+}
+
+std::vector<int32_t> range(int64_t begin, int64_t end) {
+  std::vector<int32_t> rows(end - begin);
+  std::iota(rows.begin(), rows.end(), static_cast<int32_t>(begin));
+  return rows;
+}
+
+}  // namespace
+
+Dataset load_mnist(const std::string& folder) {
+  const std::vector<std::string> files = find_files(folder);
+  Dataset data{.name = "mnist", .classes = 10, .pixel_scale = 1.0f / 255};
+  append(data, files[0], files[1]);
+  const int64_t training_file = data.rows(), validation = training_file / 12;
+  CHECK(validation > 0, "mnist: {} has {} images; a validation split needs at least 12", files[0], training_file);
+  append(data, files[2], files[3]);
+
+  data.train = range(0, training_file - validation);
+  data.validation = range(training_file - validation, training_file);
+  data.test = range(training_file, data.rows());
+  check(data);
+  return data;
+}
+
+}  // namespace tapedeck
