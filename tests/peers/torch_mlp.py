@@ -1,0 +1,18 @@
+"""The MLP and its optimizers as PyTorch writes them; shared by the comparisons."""
+import torch
+
+
+def mlp(widths):
+    layers = []
+    for inputs, outputs in zip(widths, widths[1:]):
+        layers += [torch.nn.Linear(inputs, outputs), torch.nn.ReLU()]
+    return torch.nn.Sequential(*layers[:-1])
+
+
+def optimizer(name, parameters, lr, weight_decay=0.0, **options):
+    if name == "sgd":
+        return torch.optim.SGD(parameters, lr=lr, weight_decay=weight_decay)
+    if name == "momentum":
+        return torch.optim.SGD(parameters, lr=lr, momentum=0.9, weight_decay=weight_decay)
+    kind = {"adam": torch.optim.Adam, "adamw": torch.optim.AdamW}[name]
+    return kind(parameters, lr=lr, weight_decay=weight_decay, **options)
