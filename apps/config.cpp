@@ -112,7 +112,7 @@ Config configure(std::string_view command, const std::vector<Setting>& flags, co
 }
 
 Json to_json(const Config& config) {
-  Json out = {{"format_version", kConfigVersion}, {"command", config.command}};
+  Json out = {{"format_version", kFormatVersion}, {"command", config.command}};
   for (const Option& option : all_options())
     if (option.commands & command_bit(config.command))
       out[option.name] = {{"value", value_json(config, option)}, {"origin", name(config.origin(option.name))}};

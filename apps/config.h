@@ -14,6 +14,7 @@
 namespace tapedeck {
 
 using Json = nlohmann::ordered_json;  // keeps the order of keys, so that files read as they were written
+inline constexpr int kFormatVersion = 1;  // of every JSON file that we write; a newer one is refused
 
 struct Target {  // "accuracy": reached at or above value; "loss": reached at or below it
   std::string metric;

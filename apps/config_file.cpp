@@ -68,9 +68,9 @@ void read_config_file(Config& config, const std::filesystem::path& file) {
   const bool is_record = document.contains("format_version");  // written by a run
   if (is_record) {
     const Json& version = document["format_version"];
-    if (!version.is_number_integer() || version.get<int64_t>() > kConfigVersion || version.get<int64_t>() < 1)
+    if (!version.is_number_integer() || version.get<int64_t>() > kFormatVersion || version.get<int64_t>() < 1)
       throw UsageError(fmt::format("{}: has format_version {}, this program reads up to {}; use a newer tapedeck",
-                                   file.string(), version.dump(), kConfigVersion));
+                                   file.string(), version.dump(), kFormatVersion));
   }
   for (const auto& [key, entry] : document.items()) {
     if (is_record && (key == "format_version" || key == "command")) continue;

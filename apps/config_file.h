@@ -7,8 +7,6 @@
 
 namespace tapedeck {
 
-inline constexpr int kConfigVersion = 1;
-
 // Sets what the file holds, with Origin::file. Throws UsageError: unreadable, not JSON, unknown or repeated key, wrong
 // value, newer version.
 void read_config_file(Config& config, const std::filesystem::path& file);

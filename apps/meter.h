@@ -66,7 +66,7 @@ class StepTimes {
 };
 
 // When to evaluate: every `every` steps, or, for 0, at the steps ⌈1.05^k⌉, which finds a crossing within 5 % at every
-// scale (each step from 1 to 20, then 22, 23, 24, 25, 26, 28, …).
+// scale (each step from 1 to 24, then 26, 27, 28, 29, 31, …).
 struct EvaluationPlan {
   int64_t every = 0;
   bool due(int64_t step) const;  // steps count from 1

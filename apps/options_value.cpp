@@ -116,7 +116,8 @@ void set_value(Config& config, const Option& option, std::string_view text, std:
                },
                option.member);
   } catch (const Refused&) {
-    throw UsageError(fmt::format("{} got \"{}\", needs {}", where, text, allowed_values(option)));
+    const std::string got = text.empty() ? "has no value" : fmt::format("got \"{}\"", text);
+    throw UsageError(fmt::format("{} {}, needs {}", where, got, allowed_values(option)));
   }
 }
 

@@ -11,8 +11,6 @@
 
 namespace tapedeck {
 
-inline constexpr int kFormatVersion = 1;
-
 // Strict JSON text: numbers that are not finite become null, bytes that are not UTF-8 the replacement character.
 std::string json_text(const Json& document, int indent = 2);
 

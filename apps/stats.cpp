@@ -1,0 +1,128 @@
+#include "apps/stats.h"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <cmath>
+#include <numeric>
+#include <vector>
+
+#include "engine/check.h"
+
+namespace tapedeck {
+namespace {
+
+constexpr double kPi = 3.14159265358979323846;
+
+std::vector<double> sorted(std::span<const double> values) {
+  std::vector<double> out(values.begin(), values.end());
+  std::sort(out.begin(), out.end());
+  return out;
+}
+
+double mean(std::span<const double> values) {
+  return std::accumulate(values.begin(), values.end(), 0.0) / static_cast<double>(values.size());
+}
+
+// P(B = k) for B ~ Binomial(n, ½).
+double binomial_half(int n, int k) {
+  return std::exp(std::lgamma(n + 1.0) - std::lgamma(k + 1.0) - std::lgamma(n - k + 1.0) - n * std::log(2.0));
+}
+
+}  // namespace
+
+double quantile(std::span<const double> values, double p) {
+  CHECK(!values.empty(), "quantile: needs at least one value");
+  CHECK(p >= 0 && p <= 1, "quantile: p is {}, needs 0 to 1", p);
+  const std::vector<double> x = sorted(values);
+  const double position = static_cast<double>(x.size() - 1) * p;
+  const size_t below = static_cast<size_t>(position);
+  const double share = position - static_cast<double>(below);
+  if (share == 0 || x[below] == x[below + 1]) return x[below];  // also: no infinity minus infinity
+  return x[below] + share * (x[below + 1] - x[below]);
+}
+
+double median(std::span<const double> values) { return quantile(values, 0.5); }
+
+// P(X_(r) <= median < X_(s)) = P(r <= B < s) for B ~ Binomial(n, ½) values below the median, whatever X's distribution.
+// For a length s − r the most probable ranks are the central ones; when two are equally central, those with the higher
+// upper rank are taken: for times to a target that is the cautious end.
+std::optional<MedianInterval> median_interval(std::span<const double> values) {
+  const int n = static_cast<int>(values.size());
+  const std::vector<double> x = sorted(values);
+  for (int length = 1; length < n; ++length) {
+    const int low = (n - length + 2) / 2;  // ⌈(n − length + 1) / 2⌉
+    double coverage = 0;
+    for (int k = low; k < low + length; ++k) coverage += binomial_half(n, k);
+    if (coverage >= 0.95) return MedianInterval{low, low + length, x[low - 1], x[low + length - 1], coverage};
+  }
+  return std::nullopt;
+}
+
+std::optional<double> sample_deviation(std::span<const double> values) {
+  if (values.size() < 2) return std::nullopt;
+  const double center = mean(values);
+  double sum = 0;
+  for (double value : values) sum += (value - center) * (value - center);
+  return std::sqrt(sum / static_cast<double>(values.size() - 1));
+}
+
+// A(t|ν) = P(|T| < t) as a finite sum in θ = atan(t/√ν)  [Abramowitz & Stegun 1964, 26.7.3 and 26.7.4]:
+//   ν even:  sin θ (1 + ½ cos²θ + ½·¾ cos⁴θ + … up to cos^(ν−2))
+//   ν odd:   2/π (θ + sin θ (cos θ + ⅔ cos³θ + ⅔·⅘ cos⁵θ + … up to cos^(ν−2)))
+double student_t_cdf(double t, int degrees) {
+  CHECK(degrees >= 1, "student_t_cdf: degrees of freedom are {}, needs at least 1", degrees);
+  const double angle = std::atan(std::abs(t) / std::sqrt(static_cast<double>(degrees)));
+  const double square = std::cos(angle) * std::cos(angle);
+  const bool odd = degrees % 2 == 1;
+  double term = odd ? std::cos(angle) : 1, sum = 0;
+  for (int power = odd ? 1 : 0; power <= degrees - 2; power += 2) {
+    sum += term;
+    term *= square * (power + 1) / (power + 2);
+  }
+  const double within = odd ? 2 / kPi * (angle + std::sin(angle) * sum) : std::sin(angle) * sum;
+  return t < 0 ? (1 - within) / 2 : (1 + within) / 2;
+}
+
+double student_t_quantile(double probability, int degrees) {
+  CHECK(probability > 0 && probability < 1, "student_t_quantile: probability is {}, needs between 0 and 1", probability);
+  if (probability < 0.5) return -student_t_quantile(1 - probability, degrees);
+  double low = 0, high = 1;
+  while (student_t_cdf(high, degrees) < probability) high *= 2;
+  for (int halving = 0; halving < 100; ++halving) {
+    const double middle = (low + high) / 2;
+    (student_t_cdf(middle, degrees) < probability ? low : high) = middle;
+  }
+  return high;
+}
+
+std::optional<RatioInterval> paired_ratio(std::span<const double> a, std::span<const double> b) {
+  CHECK(a.size() == b.size(), "paired_ratio: {} values against {}, needs pairs", a.size(), b.size());
+  std::vector<double> logs;
+  for (size_t i = 0; i < a.size(); ++i) {
+    CHECK(a[i] > 0 && b[i] > 0, "paired_ratio: pair {} is {} and {}, needs positive numbers", i, a[i], b[i]);
+    logs.push_back(std::log(a[i] / b[i]));
+  }
+  const int n = static_cast<int>(logs.size());
+  const std::optional<double> deviation = sample_deviation(logs);
+  if (!deviation) return std::nullopt;
+  const double half = student_t_quantile(0.975, n - 1) * *deviation / std::sqrt(n);
+  const double center = mean(logs);
+  return RatioInterval{std::exp(center), std::exp(center - half), std::exp(center + half), n};
+}
+
+std::optional<double> expected_running_time(std::span<const double> seconds_spent, int reached) {
+  if (reached == 0) return std::nullopt;
+  return std::accumulate(seconds_spent.begin(), seconds_spent.end(), 0.0) / reached;
+}
+
+std::string seconds_text(double seconds) {
+  if (std::isinf(seconds)) return "not reached";
+  return seconds < 10 ? fmt::format("{:.3f} s", seconds) : fmt::format("{:.1f} s", seconds);
+}
+
+std::string deviation_text(std::optional<double> deviation) {
+  return deviation ? fmt::format("{:.3g}", *deviation) : "n/a";
+}
+
+}  // namespace tapedeck
