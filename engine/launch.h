@@ -152,15 +152,15 @@ struct Into {
 };
 
 namespace detail {
-template <class Out, class F, class... In>
+template <bool add, class Out, class F, class... In>
 struct Map {
-  Into<Out> out;
+  Out* out;
   F f;
   const void* in[sizeof...(In) > 0 ? sizeof...(In) : 1];
   HD void operator()(int64_t i) const { at(i, std::index_sequence_for<In...>{}); }
   template <size_t... k>
   HD void at(int64_t i, std::index_sequence<k...>) const {
-    out(i, f(static_cast<Acc<In>>(static_cast<const In*>(in[k])[i])...));
+    Into<Out>{out, add}(i, f(static_cast<Acc<In>>(static_cast<const In*>(in[k])[i])...));
   }
 };
 }  // namespace detail
@@ -168,7 +168,11 @@ struct Map {
 // out[i] = f(in[i]…) for every i < n. f computes in Acc, never sees an index, and may alias its output.
 template <class F, class Out, class... In>
 void map(Device device, int64_t n, Into<Out> out, const F& f, const In*... in) {
-  each(device, n, detail::Map<Out, F, In...>{out, f, {in...}});
+  // Two kernels: g++ does not vectorise a long loop that asks at each element whether to add.
+  if (out.add)
+    each(device, n, detail::Map<true, Out, F, In...>{out.p, f, {in...}});
+  else
+    each(device, n, detail::Map<false, Out, F, In...>{out.p, f, {in...}});
 }
 
 // Columns that one Block sums side by side in column_sums: enough that a CPU thread reads whole cache lines.
