@@ -7,30 +7,57 @@
 namespace tapedeck {
 namespace {
 
-template <class T>
-struct Mask {  // four elements a call: one draw makes four words
+template <class T, bool add>
+struct Mask {
   const T* x;
-  Into<T> y;
-  int64_t n;
+  T* y;
   RandomKey key;
-  uint32_t threshold;
-  double scale;
-  HD void operator()(int64_t block) const {
-    const Random4 random = random_bits(key.seed, key.step, key.site, uint64_t(block));
-    for (int k = 0; k < 4; ++k) {
-      const int64_t i = 4 * block + k;
-      if (i < n) y(i, random.word[k] < threshold ? Acc<T>(0) : Acc<T>(scale) * Acc<T>(x[i]));
-    }
+  uint32_t threshold;  // p · 2³²
+  Acc<T> scale;        // 1 / (1 − p)
+  HD Random4 words(int64_t quad) const { return random_bits(key.seed, key.step, key.site, uint64_t(quad)); }
+  HD void element(int64_t i, uint32_t word) const {
+    const Acc<T> kept = scale * Acc<T>(x[i]);  // read and scaled either way: a select vectorises, a branch does not
+    Into<T>{y, add}(i, word < threshold ? Acc<T>(0) : kept);
   }
+};
+
+template <class T, bool add>
+struct MaskQuad {  // four elements a call, because one draw makes four words
+  Mask<T, add> mask;
+  HD void operator()(int64_t quad) const {
+    const Random4 words = mask.words(quad);
+    mask.element(4 * quad, words.word[0]);
+    mask.element(4 * quad + 1, words.word[1]);
+    mask.element(4 * quad + 2, words.word[2]);
+    mask.element(4 * quad + 3, words.word[3]);
+  }
+};
+
+template <class T, bool add>
+struct MaskRest {  // the up to three elements behind the last whole four
+  Mask<T, add> mask;
+  int64_t quad;
+  HD void operator()(int64_t k) const { mask.element(4 * quad + k, mask.words(quad).word[k]); }
 };
 
 struct Rule {
   RandomKey key;
   double p;
+
   template <class T>
   void apply(const Tensor& x, Into<T> y) const {
+    if (y.add)
+      launch<T, true>(x, y.p);
+    else
+      launch<T, false>(x, y.p);
+  }
+  template <class T, bool add>
+  void launch(const Tensor& x, T* y) const {
     const auto threshold = static_cast<uint32_t>(p * 0x1p32);
-    each(x.device(), (x.count() + 3) / 4, Mask<T>{x.ptr<T>(), y, x.count(), key, threshold, 1 / (1 - p)});
+    const Mask<T, add> mask{x.ptr<T>(), y, key, threshold, Acc<T>(1 / (1 - p))};
+    const int64_t quads = x.count() / 4;
+    each(x.device(), quads, MaskQuad<T, add>{mask});
+    each(x.device(), x.count() % 4, MaskRest<T, add>{mask, quads});
   }
 };
 

@@ -38,7 +38,10 @@ struct Permute {  // one row of the output per Block
     }
     const T* const in = from + start;
     const int64_t step = rank > 0 ? stride[rank - 1] : 1;
-    b.each(cols, [&](int64_t j) { to(row * cols + j, Acc<T>(in[j * step])); });
+    if (to.add)
+      b.each(cols, [&](int64_t j) { to(row * cols + j, Acc<T>(in[j * step])); });
+    else
+      b.each(cols, [&](int64_t j) { to.p[row * cols + j] = in[j * step]; });
   }
 };
 
@@ -99,7 +102,10 @@ struct CopyRuns {  // one run per Block: `cols` elements that lie together on bo
   Into<T> to;
   int64_t to_step, cols;
   HD void operator()(Block b, int64_t run) const {
-    b.each(cols, [&](int64_t j) { to(run * to_step + j, Acc<T>(from[run * from_step + j])); });
+    if (to.add)
+      b.each(cols, [&](int64_t j) { to(run * to_step + j, Acc<T>(from[run * from_step + j])); });
+    else
+      b.each(cols, [&](int64_t j) { to.p[run * to_step + j] = from[run * from_step + j]; });
   }
 };
 
