@@ -7,13 +7,13 @@ namespace tapedeck {
 
 struct Site {
 #if ON_GPU
-  HD
-  static constexpr Site here() { return {}; }
+  HD static constexpr Site here() { return {}; }
 #else
   const char* file;
   int line;
-  HD
-  static constexpr Site here(const char* file = __builtin_FILE(), int line = __builtin_LINE()) { return {file, line}; }
+  HD static constexpr Site here(const char* file = __builtin_FILE(), int line = __builtin_LINE()) {
+    return {file, line};
+  }
 #endif
 };
 
