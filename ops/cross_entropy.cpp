@@ -1,6 +1,7 @@
 // cross_entropy   loss = mean over counted rows of  log Σ_j e^(x_j) − x_label       dx_j = (softmax(x)_j − [j = label])
 // · dloss / n n counts the rows whose label is not ignored_label; with none the loss and every gradient are exactly 0.
-// The softmax is never stored: backward makes it again from the logits and each row's log-sum-exp.
+// The softmax is never stored: backward makes it again from the logits and each row's maximum and log Σ e^(x − max),
+// which are never added: beside a large maximum the logarithm would lose its digits.
 #include "engine/math.h"
 #include "ops/ops.h"
 
@@ -11,17 +12,19 @@ template <class T>
 struct CrossEntropyForward {  // one row per Block
   const T* x;
   const int32_t* labels;
+  Acc<T>* top;
   Acc<T>* log_sum;
   Acc<T>* loss;
   int64_t cols;
   HD void operator()(Block b, int64_t row) const {
     const T* const in = x + row * cols;
     const int32_t label = labels[row];
-    const auto top = b.max(cols, [&](int64_t j) { return Acc<T>(in[j]); });
-    const auto sum = b.sum(cols, [&](int64_t j) { return exp(Acc<T>(in[j]) - top); });
+    const auto highest = b.max(cols, [&](int64_t j) { return Acc<T>(in[j]); });
+    const auto sum = b.sum(cols, [&](int64_t j) { return exp(Acc<T>(in[j]) - highest); });
     if (b.lane != 0) return;
-    log_sum[row] = top + log(sum);
-    loss[row] = label == ignored_label ? Acc<T>(0) : log_sum[row] - Acc<T>(in[label]);
+    top[row] = highest;
+    log_sum[row] = log(sum);
+    loss[row] = label == ignored_label ? Acc<T>(0) : log_sum[row] - (Acc<T>(in[label]) - highest);
   }
 };
 
@@ -41,6 +44,7 @@ template <class T>
 struct CrossEntropyBackward {
   const T* x;
   const int32_t* labels;
+  const Acc<T>* top;
   const Acc<T>* log_sum;
   const T* dloss;
   Acc<T> factor;
@@ -49,9 +53,10 @@ struct CrossEntropyBackward {
   HD void operator()(Block b, int64_t row) const {
     const int64_t at = row * cols;
     const int32_t label = labels[row];
-    const Acc<T> weight = label == ignored_label ? Acc<T>(0) : factor * Acc<T>(*dloss), base = log_sum[row];
+    const Acc<T> weight = label == ignored_label ? Acc<T>(0) : factor * Acc<T>(*dloss);
+    const Acc<T> highest = top[row], log_total = log_sum[row];
     b.each(cols, [&](int64_t j) {
-      const Acc<T> p = exp(Acc<T>(x[at + j]) - base) - (j == label ? Acc<T>(1) : Acc<T>(0));
+      const Acc<T> p = exp(Acc<T>(x[at + j]) - highest - log_total) - (j == label ? Acc<T>(1) : Acc<T>(0));
       dx(at + j, weight == Acc<T>(0) ? Acc<T>(0) : weight * p);  // 0 even where an ignored row's logits are not finite
     });
   }
@@ -75,28 +80,31 @@ Tensor cross_entropy(const Tensor& logits, const Tensor& labels) {
   CHECK(logits.rank() == 2 && labels.rank() == 1 && labels.count() == logits.rows(),
         "cross_entropy: takes logits [N, C] and labels [N], got {} and {}", logits.shape, labels.shape);
   CHECK(labels.dtype == DType::i32, "cross_entropy: labels must be i32, got {}", name(labels.dtype));
+  CHECK(labels.device() == logits.device(), "cross_entropy: logits are on {} and labels on {}: move one with to()",
+        name(logits.device()), name(labels.device()));
   CHECK(logits.cols() > 0, "cross_entropy: logits {} have no class", logits.shape);
   const int64_t counted = count_labels(labels, logits.cols()), n = logits.rows();
   const double factor = counted == 0 ? 0.0 : 1.0 / static_cast<double>(counted);
   const DType wide = logits.dtype == DType::f64 ? DType::f64 : DType::f32;
-  Tensor log_sum = Tensor::empty({n}, wide, logits.device()), losses = Tensor::like(log_sum);
+  Tensor top = Tensor::empty({n}, wide, logits.device()), log_sum = Tensor::like(top), losses = Tensor::like(top);
   Tensor loss = Tensor::like(logits, {});
   with_dtype(logits.dtype, [&]<class T>() {
     const Device device = logits.device();
     rows(device, n,
-         CrossEntropyForward<T>{logits.ptr<T>(), labels.ptr<int32_t>(), log_sum.ptr<Acc<T>>(), losses.ptr<Acc<T>>(),
-                                logits.cols()});
+         CrossEntropyForward<T>{logits.ptr<T>(), labels.ptr<int32_t>(), top.ptr<Acc<T>>(), log_sum.ptr<Acc<T>>(),
+                                losses.ptr<Acc<T>>(), logits.cols()});
     rows(device, 1, SumRows<T>{losses.ptr<Acc<T>>(), loss.ptr<T>(), Acc<T>(factor), n});
   });
-  return record("cross_entropy", loss, {&logits},
-                [x = keep(logits), labels = keep(labels), log_sum = keep(log_sum), factor,
-                 dx = want(logits)](const Tensor& dloss) {
-                  with_dtype(x->dtype, [&]<class T>() {
-                    rows(x->device(), x->rows(),
-                         CrossEntropyBackward<T>{x->ptr<T>(), labels->ptr<int32_t>(), log_sum->ptr<Acc<T>>(),
-                                                 dloss.ptr<T>(), Acc<T>(factor), dx.into<T>(), x->cols()});
-                  });
-                });
+  return record(
+      "cross_entropy", loss, {&logits},
+      [x = keep(logits), labels = keep(labels), top = keep(top), log_sum = keep(log_sum), factor,
+       dx = want(logits)](const Tensor& dloss) {
+        with_dtype(x->dtype, [&]<class T>() {
+          rows(x->device(), x->rows(),
+               CrossEntropyBackward<T>{x->ptr<T>(), labels->ptr<int32_t>(), top->ptr<Acc<T>>(), log_sum->ptr<Acc<T>>(),
+                                       dloss.ptr<T>(), Acc<T>(factor), dx.into<T>(), x->cols()});
+        });
+      });
 }
 
 }  // namespace tapedeck

@@ -121,6 +121,8 @@ Tensor matmul(const Tensor& a, const Tensor& b) {
   CHECK(a.shape[-1] == b.shape[-2] && (a.rank() == 2 || a.shape[0] == b.shape[0]), "matmul: {} does not fit {}",
         a.shape, b.shape);
   CHECK(a.dtype == b.dtype, "matmul: both sides need one type, got {} and {}: cast one", name(a.dtype), name(b.dtype));
+  CHECK(a.device() == b.device(), "matmul: one side is on {}, the other on {}: move one with to()", name(a.device()),
+        name(b.device()));
   const int64_t m = a.shape[-2], k = a.shape[-1], n = b.shape[-1], batch = a.rank() == 3 ? a.shape[0] : 1;
   Tensor c = Tensor::like(a, a.shape.with_last(n));
   Gemm g{.m = m,
@@ -177,6 +179,9 @@ Tensor linear(const Tensor& x, const Tensor& weight, const Tensor& bias, Activat
         weight.shape, weight.shape[0], bias.shape);
   CHECK(x.dtype == weight.dtype && (!bias || bias.dtype == x.dtype), "linear: x is {} but weight is {}: cast one",
         name(x.dtype), name(weight.dtype));
+  CHECK(x.device() == weight.device() && (!bias || bias.device() == x.device()),
+        "linear: x is on {}, weight on {}, bias on {}: move them with to()", name(x.device()), name(weight.device()),
+        name(bias ? bias.device() : x.device()));
   const LinearShape s{x.rows(), x.cols(), weight.shape[0], activation};
   const Device device = x.device();
   Tensor y = Tensor::like(x, x.shape.with_last(s.out));
