@@ -12,12 +12,12 @@ export DEBIAN_FRONTEND = noninteractive
 
 comma = ,
 debug = -DCMAKE_BUILD_TYPE=Debug -DCMAKE_CXX_FLAGS_DEBUG="-O1 -g1"
-# $(call build,FOLDER,CMAKE OPTIONS): configure the first time (Ninja where there is one) or for OPTIONS, then build.
+# $(call build,FOLDER,CMAKE OPTIONS,TARGET): configure the first time (Ninja where there is one) or for OPTIONS, then build.
 define build
 	@if test -e $(1)/CTestTestfile.cmake; then generator=; \
 	elif command -v ninja >/dev/null; then generator=Ninja; else generator="Unix Makefiles"; fi; \
 	if test -n "$$generator" -o -n '$(OPTIONS)'; then cmake -S . -B $(1) $${generator:+-G "$$generator"} $(2) $(OPTIONS); fi
-	@cmake --build $(1) -j $(JOBS)
+	@cmake --build $(1) -j $(JOBS) $(if $(3),--target $(3))
 endef
 define ctest
 	@ctest --test-dir $(1) -j $(JOBS) --output-on-failure --no-tests=error
@@ -72,7 +72,7 @@ format:  ## clang-format every source
 
 lint: setup  ## clang-tidy: bugprone and performance checks, warnings are errors
 	$(call install,clang-tidy clang libomp-dev)
-	$(call build,build-clang,-DCMAKE_CXX_COMPILER=clang++)
+	$(call build,build-clang,-DCMAKE_CXX_COMPILER=clang++,tapedeck_commit)
 	@run-clang-tidy -quiet -p build-clang -j $(JOBS) '$(CURDIR)/(engine|ops|data|apps|tests)/.*' > build-clang/lint.txt 2>&1 \
 	  && echo "lint: clean" || { grep -E "(warning|error):" build-clang/lint.txt | sort -u; exit 1; }
 
@@ -81,10 +81,8 @@ nvcc-check:  ## compile every file of ops/ as CUDA, where there is nvcc; runs no
 ifeq ($(NVCC),)
 	@echo "skipped: no nvcc"
 else
-	@failed=; for file in ops/*.cpp; do echo "nvcc $$file"; \
-	  $(NVCC) -x cu -std=c++20 -gencode arch=compute_80,code=sm_80 -gencode arch=compute_90,code=sm_90 -I. \
-	    -Xcompiler -fopenmp -c $$file -o /dev/null || failed="$$failed $$file"; \
-	done; test -z "$$failed" || { echo "nvcc refuses$$failed"; exit 1; }
+	@ls ops/*.cpp | xargs -P $(JOBS) -I FILE sh -c 'echo nvcc FILE; $(NVCC) -x cu -std=c++20 -I. -Xcompiler -fopenmp \
+	  -gencode arch=compute_80,code=sm_80 -gencode arch=compute_90,code=sm_90 -c FILE -o /dev/null'
 endif
 
 bench-peers: build  ## our training step and PyTorch's, interleaved, with the ratio

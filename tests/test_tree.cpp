@@ -134,3 +134,21 @@ TEST_CASE("the compiler refuses -ffast-math in a sentence") {
     CHECK(messages.str().find("folds isfinite() away") != std::string::npos);
   }
 }
+
+TEST_CASE("a build with CUDA off looks for nothing of CUDA") {
+  std::ifstream cache(fs::path(TAPEDECK_BINARY_DIR) / "CMakeCache.txt");
+  REQUIRE(cache.is_open());
+  std::vector<std::string> names;  // what CMake was asked or searched
+  bool off = false;
+  for (std::string line; std::getline(cache, line);) {
+    const std::string name = line.substr(0, line.find(':'));
+    off = off || line == "TAPEDECK_CUDA:STRING=off";
+    if (!name.starts_with("//") && std::regex_search(name, std::regex("cuda|cublas|nvcc", std::regex::icase)))
+      names.push_back(name);
+  }
+  if (!off) {
+    MESSAGE("skipped: this build has CUDA on");
+    return;
+  }
+  CHECK(names == std::vector<std::string>{"TAPEDECK_CUDA"});
+}
