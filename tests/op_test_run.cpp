@@ -96,7 +96,7 @@ Tensor project(const std::vector<Tensor>& uses, const Tensor& r) {
   });
 }
 
-void check_untouched(const Tensor& t, const Array& before, const char* what) {
+void check_untouched(const Tensor& t, const Array& before, const std::string& what) {
   DOCTEST_CHECK_MESSAGE(t.doubles() == before.values, "the op wrote to ", what);
 }
 
