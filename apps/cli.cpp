@@ -41,8 +41,9 @@ std::string help(const Command& command) {
     }
     lines += fmt::format("  {:<16} {}{}\n", name, option.help, notes.empty() ? "" : " [" + notes + "]");
   }
-  return fmt::format("tapedeck {0}: {1}\n\nusage: tapedeck {0}{2} [options]\n\n{3}  {4:<16} this page\n\nexample: {5}\n",
-                     command.name, command.help, positionals, lines, "--help", command.example);
+  return fmt::format(
+      "tapedeck {0}: {1}\n\nusage: tapedeck {0}{2} [options]\n\n{3}  {4:<16} this page\n\nexample: {5}\n", command.name,
+      command.help, positionals, lines, "--help", command.example);
 }
 
 std::string nearest_command(std::string_view name, std::span<const Command> commands) {
@@ -78,6 +79,7 @@ struct Parser {
     node.set_help_flag();
     node.add_flag("-h,--help");
     node.allow_extras();
+    node.require_subcommand(0, 1);  // what follows a command is not a second one, though it may read like one
     return &node;
   }
 
@@ -86,7 +88,7 @@ struct Parser {
     const std::string name = (positional ? "" : "--") + std::string(option.name);
     CLI::Option* added = option.is_flag() ? node.add_flag(name) : node.add_option(name);
     if (!option.is_flag()) added->expected(positional ? 1 : 0, 1);  // a missing value is an empty text
-    added->multi_option_policy(CLI::MultiOptionPolicy::TakeAll);  // a repetition is ours to refuse
+    added->multi_option_policy(CLI::MultiOptionPolicy::TakeAll);    // a repetition is ours to refuse
   }
 };
 
@@ -107,7 +109,8 @@ void refuse_leftovers(const CLI::App& leaf, unsigned command) {
   for (const std::string& word : leaf.remaining()) {
     if (!word.starts_with("-")) throw UsageError(fmt::format("unexpected argument \"{}\"", word));
     const std::string name = word.substr(0, word.find('='));
-    const std::string nearest = nearest_option(name.substr(std::min(name.find_first_not_of('-'), name.size())), command);
+    const std::string nearest =
+        nearest_option(name.substr(std::min(name.find_first_not_of('-'), name.size())), command);
     throw UsageError(fmt::format("unknown option {}; {}", name,
                                  nearest.empty() ? "this command takes none" : "the nearest is --" + nearest));
   }
@@ -123,23 +126,22 @@ int run_parsed(const Parser& parser, std::span<const Command> commands, const ch
       return exit_done;
     }
     const unsigned bit = command_bit(command.name);
+    if (!parser.app.remaining().empty())
+      throw UsageError(
+          fmt::format("\"{}\" stands before the command; options follow it", parser.app.remaining().front()));
     refuse_leftovers(leaf, bit);
     return command.run(configure(command.name, settings(leaf, bit), std::getenv("OMP_NUM_THREADS")));
   }
+  const std::vector<CLI::App*> groups = parser.app.get_subcommands();  // "data" without a command within
+  const std::string prefix = groups.empty() ? "" : groups.front()->get_name() + " ";
   const std::vector<std::string> words = parser.app.remaining(true);
-  if (parser.app.get_option("--version")->count()) {
-    std::cout << version_text();
-  } else if (words.empty()) {
-    const std::vector<CLI::App*> groups = parser.app.get_subcommands();  // "tapedeck data" alone
-    const std::string prefix = groups.empty() ? "" : groups.front()->get_name() + " ";
-    std::vector<Command> shown;
-    for (const Command& command : commands)
-      if (std::string_view(command.name).starts_with(prefix)) shown.push_back(command);
-    std::cout << overview(shown);
-  } else {
-    throw UsageError(fmt::format("unknown command \"{}\"; the nearest is {}", words.front(),
-                                 nearest_command(words.front(), commands)));
-  }
+  if (!words.empty())
+    throw UsageError(fmt::format("unknown command \"{}{}\"; the nearest is {}", prefix, words.front(),
+                                 nearest_command(prefix + words.front(), commands)));
+  std::vector<Command> shown;
+  for (const Command& command : commands)
+    if (std::string_view(command.name).starts_with(prefix)) shown.push_back(command);
+  std::cout << (parser.app.get_option("--version")->count() ? version_text() : overview(shown));
   return exit_done;
 }
 

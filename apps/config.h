@@ -13,7 +13,7 @@
 
 namespace tapedeck {
 
-using Json = nlohmann::ordered_json;  // keeps the order of keys, so that files read as they were written
+using Json = nlohmann::ordered_json;      // keeps the order of keys, so that files read as they were written
 inline constexpr int kFormatVersion = 1;  // of every JSON file that we write; a newer one is refused
 
 struct Target {  // "accuracy": reached at or above value; "loss": reached at or below it
@@ -59,9 +59,9 @@ struct Config {
   std::optional<double> clip;       // largest gradient norm
 
   // Machine
-  std::string precision = "fp32";  // or fp64; gradcheck: fp64
-  std::string device = "auto";     // auto, cpu, emulated
-  int64_t threads = 1;             // all allowed cores unless told
+  std::string precision = "fp32";       // or fp64; gradcheck: fp64
+  std::string device = "auto";          // auto, cpu, emulated
+  int64_t threads = 1;                  // all allowed cores unless told
   std::optional<int64_t> memory_limit;  // bytes
 
   // The run and its output
@@ -97,7 +97,7 @@ Config configure(std::string_view command, const std::vector<Setting>& flags, co
 // The configuration that a run folder was made with. Throws Error when the folder holds no readable config.json.
 Config run_config(const std::filesystem::path& folder);
 
-Json to_json(const Config& config);           // {"format_version": 1, "command": …, "lr": {"value": …, "origin": …}, …}
-std::string describe(const Config& config);   // the same as lines of text, for --dry-run
+Json to_json(const Config& config);  // {"format_version": 1, "command": …, "lr": {"value": …, "origin": …}, …}
+std::string describe(const Config& config);  // the same as lines of text, for --dry-run
 
 }  // namespace tapedeck

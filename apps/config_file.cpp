@@ -6,9 +6,9 @@
 #include <cerrno>
 #include <cstring>
 #include <fstream>
+#include <iterator>
 #include <nlohmann/json.hpp>
 #include <set>
-#include <sstream>
 
 #include "apps/options.h"
 #include "engine/check.h"
@@ -19,10 +19,8 @@ namespace {
 std::string read_text(const std::filesystem::path& file) {
   if (std::filesystem::is_directory(file)) throw UsageError(fmt::format("{}: is a folder, not a file", file.string()));
   std::ifstream in(file, std::ios::binary);
-  std::ostringstream text;
-  if (!in || !(text << in.rdbuf()))
-    throw UsageError(fmt::format("{}: cannot be read: {}", file.string(), errno ? std::strerror(errno) : "it is empty"));
-  return text.str();
+  if (!in) throw UsageError(fmt::format("{}: cannot be read: {}", file.string(), std::strerror(errno)));
+  return {std::istreambuf_iterator<char>(in), {}};
 }
 
 Json parse(const std::filesystem::path& file, const std::string& text) {
@@ -77,8 +75,8 @@ void read_config_file(Config& config, const std::filesystem::path& file) {
     const Option* option = find_option(key, command);
     if (is_record && (find_option(key, ~0u) && (!option || option->of_one_run))) continue;
     if (!option || option->name == std::string_view("config"))
-      throw UsageError(fmt::format("{}: unknown key {}; the nearest is {}", file.string(), key,
-                                   nearest_option(key, command)));
+      throw UsageError(
+          fmt::format("{}: unknown key {}; the nearest is {}", file.string(), key, nearest_option(key, command)));
     const bool has_origin = entry.is_object() && entry.contains("value");
     const Json& value = has_origin ? entry["value"] : entry;
     if (!value.is_null() || !may_be_unset(*option))

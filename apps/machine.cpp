@@ -33,9 +33,9 @@ namespace {
 
 // Of the many flags that a processor has, those that decide how fast a network trains.
 constexpr std::string_view kFeatures[] = {
-    "sse4_2",      "avx",         "avx2",        "fma",         "f16c",      "avx_vnni", "avx512f",  "avx512bw",
-    "avx512dq",    "avx512vl",    "avx512_vnni", "avx512_bf16", "avx512_fp16", "amx_tile", "amx_bf16", "amx_int8",
-    "asimd",       "asimdhp",     "asimddp",     "bf16",        "i8mm",      "sve",      "sve2"};
+    "sse4_2",   "avx",      "avx2",        "fma",         "f16c",        "avx_vnni", "avx512f",  "avx512bw",
+    "avx512dq", "avx512vl", "avx512_vnni", "avx512_bf16", "avx512_fp16", "amx_tile", "amx_bf16", "amx_int8",
+    "asimd",    "asimdhp",  "asimddp",     "bf16",        "i8mm",        "sve",      "sve2"};
 
 // The value behind the first of `keys` in /proc/cpuinfo, "" where there is none.
 std::string cpuinfo(std::initializer_list<std::string_view> keys) {

@@ -36,9 +36,9 @@ class TrainingClock {
   };
   [[nodiscard]] Entered enter(Phase phase);
 
-  double training() const;                       // seconds on the training clock; waiting for data is part of it
-  double with_evaluation() const;                // the same and the evaluations
-  double seconds(Phase phase) const;             // of one phase; train is the training clock
+  double training() const;                          // seconds on the training clock; waiting for data is part of it
+  double with_evaluation() const;                   // the same and the evaluations
+  double seconds(Phase phase) const;                // of one phase; train is the training clock
   double total() const { return now_() - start_; }  // since construction, whatever was going on
 
  private:

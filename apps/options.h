@@ -10,7 +10,14 @@
 namespace tapedeck {
 
 enum CommandBit : unsigned {
-  kTrain = 1, kEvaluate = 2, kGradcheck = 4, kGraph = 8, kInfo = 16, kDataList = 32, kDataInfo = 64, kBenchStep = 128
+  kTrain = 1,
+  kEvaluate = 2,
+  kGradcheck = 4,
+  kGraph = 8,
+  kInfo = 16,
+  kDataList = 32,
+  kDataInfo = 64,
+  kBenchStep = 128
 };
 unsigned command_bit(std::string_view command);  // "data info" -> kDataInfo; 0 for a command that takes no option
 
@@ -28,26 +35,26 @@ struct Option {
 
   const char* name;  // "weight-decay": the flag without its dashes, and the key in files
   Member member;
-  unsigned commands;                 // which take it
-  const char* help;                  // one line
-  std::string_view choices = {};     // "relu|gelu": the only values; empty: any
-  Range range = {};                  // of a number, or of each number in a list
-  const char* fallback = nullptr;    // --help's words for a default that depends on other options
-  std::string_view synonyms = {};    // "learning-rate": names that others use, for "did you mean"
+  unsigned commands;               // which take it
+  const char* help;                // one line
+  std::string_view choices = {};   // "relu|gelu": the only values; empty: any
+  Range range = {};                // of a number, or of each number in a list
+  const char* fallback = nullptr;  // --help's words for a default that depends on other options
+  std::string_view synonyms = {};  // "learning-rate": names that others use, for "did you mean"
   Form form = Form::plain;
-  bool of_one_run = false;           // not taken over when a run's config.json serves as --config (out, force, …)
+  bool of_one_run = false;  // not taken over when a run's config.json serves as --config (out, force, …)
 
   bool is_flag() const { return std::holds_alternative<bool Config::*>(member); }
 };
 
 std::span<const Option> all_options();
-const Option* find_option(std::string_view name, unsigned command);  // dashes and underscores are the same; null: none
+const Option* find_option(std::string_view name, unsigned command);   // dashes and underscores are the same; null: none
 std::string nearest_option(std::string_view name, unsigned command);  // by edit distance, synonyms included
-size_t edit_distance(std::string_view a, std::string_view b);        // Levenshtein
+size_t edit_distance(std::string_view a, std::string_view b);         // Levenshtein
 
 // options_value.cpp: between text and members. `where` begins the message: "--batch", "settings.json: batch".
 void set_value(Config& config, const Option& option, std::string_view text, std::string_view where);
-std::string allowed_values(const Option& option);                  // "a whole number from 1 to 2147483647"
+std::string allowed_values(const Option& option);                    // "a whole number from 1 to 2147483647"
 std::string value_text(const Config& config, const Option& option);  // what set_value reads back; "" where unset
 Json value_json(const Config& config, const Option& option);         // null where unset
 

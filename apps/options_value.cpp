@@ -42,7 +42,7 @@ int64_t parse_size(std::string_view text, const Range& range) {
   static constexpr struct {
     std::string_view unit;
     int64_t bytes;
-  } kUnits[] = {{"KiB", 1ll << 10}, {"MiB", 1ll << 20}, {"GiB", 1ll << 30}, {"TiB", 1ll << 40}, {"KB", 1000},
+  } kUnits[] = {{"KiB", 1ll << 10}, {"MiB", 1ll << 20}, {"GiB", 1ll << 30}, {"TiB", 1ll << 40},    {"KB", 1000},
                 {"kB", 1000},       {"MB", 1000000},    {"GB", 1000000000}, {"TB", 1000000000000}, {"B", 1}};
   int64_t bytes_each = 1;
   for (const auto& [unit, bytes] : kUnits)
@@ -147,14 +147,15 @@ std::string allowed_values(const Option& option) {
 }
 
 Json value_json(const Config& config, const Option& option) {
-  return std::visit(Overloaded{
-                        [&](std::string Config::*m) { return (config.*m).empty() ? Json() : Json(config.*m); },
-                        [&](std::optional<Target> Config::*m) { return config.*m ? Json(to_text(*(config.*m))) : Json(); },
-                        [&](std::optional<double> Config::*m) { return config.*m ? Json(*(config.*m)) : Json(); },
-                        [&](std::optional<int64_t> Config::*m) { return config.*m ? Json(*(config.*m)) : Json(); },
-                        [&](auto Config::*m) { return Json(config.*m); },
-                    },
-                    option.member);
+  return std::visit(
+      Overloaded{
+          [&](std::string Config::*m) { return (config.*m).empty() ? Json() : Json(config.*m); },
+          [&](std::optional<Target> Config::*m) { return config.*m ? Json(to_text(*(config.*m))) : Json(); },
+          [&](std::optional<double> Config::*m) { return config.*m ? Json(*(config.*m)) : Json(); },
+          [&](std::optional<int64_t> Config::*m) { return config.*m ? Json(*(config.*m)) : Json(); },
+          [&](auto Config::*m) { return Json(config.*m); },
+      },
+      option.member);
 }
 
 std::string value_text(const Config& config, const Option& option) {

@@ -22,8 +22,8 @@ std::string duration_text(double seconds) {
 
 std::string progress_line(const ProgressState& s) {
   const std::string of = s.last_step > 0 ? fmt::format("/{}", s.last_step) : "";
-  std::string line = fmt::format("step {}{}  loss {:.4f}  rate {:.3g}  {:.0f} examples/s  data wait {:.0f} %", s.step, of,
-                                 s.loss, s.rate, s.examples_per_s, 100 * s.data_wait);
+  std::string line = fmt::format("step {}{}  loss {:.4f}  rate {:.3g}  {:.0f} examples/s  data wait {:.0f} %", s.step,
+                                 of, s.loss, s.rate, s.examples_per_s, 100 * s.data_wait);
   if (s.last_step > 0 && s.step > 0)  // at the pace so far
     line += fmt::format("  {} left", duration_text(s.seconds / static_cast<double>(s.step) *
                                                    static_cast<double>(std::max<int64_t>(0, s.last_step - s.step))));

@@ -11,11 +11,11 @@
 namespace tapedeck {
 
 struct ProgressState {
-  int64_t step = 0, last_step = 0;     // last_step 0: not known
-  double loss = 0, rate = 0;           // rate: learning rate
+  int64_t step = 0, last_step = 0;  // last_step 0: not known
+  double loss = 0, rate = 0;        // rate: learning rate
   double examples_per_s = 0;
-  double data_wait = 0;                // share of the step, 0 to 1
-  double seconds = 0;                  // since the start, any clock; the live line moves ten times a second
+  double data_wait = 0;  // share of the step, 0 to 1
+  double seconds = 0;    // since the start, any clock; the live line moves ten times a second
 };
 
 class Progress {

@@ -23,9 +23,9 @@ using File = std::unique_ptr<std::FILE, int (*)(std::FILE*)>;
   throw Error(fmt::format("{}: cannot be written: {}", path.string(), cause));
 }
 
-File open_for_writing(const fs::path& path) {
+File open_for_writing(const fs::path& path, const fs::path& wanted) {  // `wanted` is the one to name in a message
   File file(std::fopen(path.c_str(), "wb"), std::fclose);
-  if (!file) write_failed(path);
+  if (!file) write_failed(wanted);
   return file;
 }
 
@@ -35,8 +35,8 @@ bool all_finite(const Json& value) {
 }
 
 // Files that a run folder may hold. --force removes these and nothing else.
-constexpr const char* kRunFiles[] = {"config.json", "machine.json", "metrics.jsonl", "summary.json",
-                                     "model.safetensors", "best.safetensors"};
+constexpr const char* kRunFiles[] = {"config.json",  "machine.json",      "metrics.jsonl",
+                                     "summary.json", "model.safetensors", "best.safetensors"};
 
 bool holds_run(const fs::path& folder) {
   for (const char* file : kRunFiles)
@@ -59,7 +59,8 @@ fs::path make_folder(const Config& config) try {
     throw UsageError(fmt::format("--out {}: is a file, needs a folder; choose another name", config.out));
   if (fs::exists(path) && holds_run(path)) {
     if (!config.force)
-      throw UsageError(fmt::format("--out {}: holds a run already; choose another, or --force to replace it", config.out));
+      throw UsageError(
+          fmt::format("--out {}: holds a run already; choose another, or --force to replace it", config.out));
     for (const char* file : kRunFiles) fs::remove(path / file);
   }
   fs::create_directories(path);
@@ -80,7 +81,7 @@ void write_file(const fs::path& path, std::string_view text) {
   const bool in_place = fs::exists(there) && !fs::is_regular_file(there);
   const fs::path target = in_place ? path : fs::path(path.string() + ".tmp");
   {
-    File file = open_for_writing(target);
+    File file = open_for_writing(target, path);
     const bool written = std::fwrite(text.data(), 1, text.size(), file.get()) == text.size() &&
                          std::fflush(file.get()) == 0 && (in_place || fsync(fileno(file.get())) == 0);
     if (!written) {
@@ -93,7 +94,7 @@ void write_file(const fs::path& path, std::string_view text) {
   if (!in_place && std::rename(target.c_str(), path.c_str()) != 0) write_failed(path);
 }
 
-JsonLines::JsonLines(const fs::path& path) : path_(path), file_(open_for_writing(path)) {}
+JsonLines::JsonLines(const fs::path& path) : path_(path), file_(open_for_writing(path, path)) {}
 
 void JsonLines::append(Json line) {
   if (!all_finite(line)) line["finite"] = false;

@@ -85,7 +85,8 @@ double student_t_cdf(double t, int degrees) {
 }
 
 double student_t_quantile(double probability, int degrees) {
-  CHECK(probability > 0 && probability < 1, "student_t_quantile: probability is {}, needs between 0 and 1", probability);
+  CHECK(probability > 0 && probability < 1, "student_t_quantile: probability is {}, needs between 0 and 1",
+        probability);
   if (probability < 0.5) return -student_t_quantile(1 - probability, degrees);
   double low = 0, high = 1;
   while (student_t_cdf(high, degrees) < probability) high *= 2;

@@ -22,7 +22,7 @@ std::optional<MedianInterval> median_interval(std::span<const double> values);
 
 std::optional<double> sample_deviation(std::span<const double> values);  // divides by n − 1; none for n = 1
 
-double student_t_cdf(double t, int degrees);            // degrees >= 1
+double student_t_cdf(double t, int degrees);                 // degrees >= 1
 double student_t_quantile(double probability, int degrees);  // 0 < probability < 1
 
 struct RatioInterval {
@@ -36,7 +36,7 @@ std::optional<RatioInterval> paired_ratio(std::span<const double> a, std::span<c
 // Expected running time: seconds of all runs, those that missed included, over the number that reached; none if 0 did.
 std::optional<double> expected_running_time(std::span<const double> seconds_spent, int reached);
 
-std::string seconds_text(double seconds);  // "1.23 s"; "not reached" for +infinity
+std::string seconds_text(double seconds);                     // "1.23 s"; "not reached" for +infinity
 std::string deviation_text(std::optional<double> deviation);  // "0.12"; "n/a"
 
 }  // namespace tapedeck
