@@ -48,7 +48,8 @@ TEST_CASE("exact interval of a median: ranks and coverage") {
   struct {
     int n, low, high;
   } const known[] = {{6, 1, 6}, {7, 1, 7}, {9, 2, 8}, {10, 2, 9}, {12, 3, 10}, {15, 4, 12}, {20, 6, 15}, {30, 10, 21}};
-  for (const auto& [n, low, high] : known) {
+  for (const auto& row : known) {
+    const int n = row.n, low = row.low, high = row.high;
     CAPTURE(n);
     const auto interval = median_interval(one_to(n));
     REQUIRE(interval);
@@ -96,7 +97,9 @@ TEST_CASE("Student's t against the published table") {
   } const table[] = {{1, 0.975, 12.7062047},  {2, 0.975, 4.30265273},  {3, 0.975, 3.18244631},
                      {4, 0.975, 2.77644511},  {5, 0.95, 2.01504837},   {9, 0.975, 2.26215716},
                      {10, 0.995, 3.16927267}, {30, 0.975, 2.04227246}, {200, 0.975, 1.97189622}};
-  for (const auto& [degrees, p, t] : table) {
+  for (const auto& row : table) {
+    const int degrees = row.degrees;
+    const double p = row.p, t = row.t;
     CAPTURE(degrees);
     CHECK_EQ(student_t_quantile(p, degrees), doctest::Approx(t).epsilon(1e-8));
     CHECK_EQ(student_t_quantile(1 - p, degrees), doctest::Approx(-t).epsilon(1e-8));

@@ -1,0 +1,67 @@
+// Finds options by name, and the nearest one to a name that does not exist.
+#include <algorithm>
+#include <numeric>
+#include <utility>
+
+#include "apps/options.h"
+
+namespace tapedeck {
+namespace {
+
+std::string with_dashes(std::string_view name) {
+  std::string out(name);
+  std::replace(out.begin(), out.end(), '_', '-');
+  return out;
+}
+
+}  // namespace
+
+unsigned command_bit(std::string_view command) {
+  static constexpr struct {
+    std::string_view name;
+    unsigned bit;
+  } kBits[] = {{"train", kTrain}, {"evaluate", kEvaluate},  {"gradcheck", kGradcheck}, {"graph", kGraph},
+               {"info", kInfo},   {"data list", kDataList}, {"data info", kDataInfo},  {"bench step", kBenchStep}};
+  for (const auto& [name, bit] : kBits)
+    if (name == command) return bit;
+  return 0;
+}
+
+const Option* find_option(std::string_view name, unsigned command) {
+  const std::string wanted = with_dashes(name);
+  for (const Option& option : all_options())
+    if ((option.commands & command) && wanted == option.name) return &option;
+  return nullptr;
+}
+
+size_t edit_distance(std::string_view a, std::string_view b) {
+  std::vector<size_t> row(b.size() + 1);  // distances of the prefixes of b from the prefix of a read so far
+  std::iota(row.begin(), row.end(), size_t{0});
+  for (size_t i = 0; i < a.size(); ++i) {
+    size_t diagonal = row[0]++;
+    for (size_t j = 0; j < b.size(); ++j)
+      diagonal = std::exchange(row[j + 1], std::min({row[j + 1] + 1, row[j] + 1, diagonal + (a[i] != b[j])}));
+  }
+  return row.back();
+}
+
+std::string nearest_option(std::string_view name, unsigned command) {
+  const std::string wanted = with_dashes(name);
+  std::string nearest;
+  size_t least = static_cast<size_t>(-1);
+  const auto offer = [&](std::string_view candidate, const char* option) {
+    if (const size_t distance = edit_distance(wanted, candidate); distance < least) least = distance, nearest = option;
+  };
+  for (const Option& option : all_options()) {
+    if (!(option.commands & command) || option.form == Option::Form::positional) continue;
+    offer(option.name, option.name);
+    for (std::string_view rest = option.synonyms; !rest.empty();) {
+      const size_t end = std::min(rest.find(' '), rest.size());
+      offer(rest.substr(0, end), option.name);
+      rest.remove_prefix(std::min(end + 1, rest.size()));
+    }
+  }
+  return nearest;
+}
+
+}  // namespace tapedeck
