@@ -12,13 +12,18 @@ namespace tapedeck {
 namespace {
 
 void gather_features(const Dataset& data, std::span<const int32_t> rows, float* out) {
+  const int64_t n = data.features;
+  const float scale = data.pixel_scale;  // a copy, which out cannot alias: else the loop does not vectorise
   for (const int32_t row : rows) {
     CHECK(row >= 0 && row < data.rows(), "gather: row {} of {}, which has rows 0 to {}", row, data.name,
           data.rows() - 1);
-    const int64_t begin = row * data.features;
-    for (int64_t i = 0; i < data.features; ++i)
-      out[i] = data.pixels.empty() ? data.values[begin + i] : data.pixels[begin + i] * data.pixel_scale;
-    out += data.features;
+    if (data.pixels.empty()) {
+      std::copy_n(&data.values[row * n], n, out);
+    } else {
+      const uint8_t* pixels = &data.pixels[row * n];
+      for (int64_t i = 0; i < n; ++i) out[i] = pixels[i] * scale;
+    }
+    out += n;
   }
 }
 

@@ -49,7 +49,8 @@ Idx read_idx(const std::string& path, int rank) {
     const uint8_t* b = header + 4 + 4 * i;
     idx.extents.push_back(uint32_t(b[0]) << 24 | uint32_t(b[1]) << 16 | uint32_t(b[2]) << 8 | b[3]);
     elements *= idx.extents.back();
-    extents += (i ? "x" : "") + std::to_string(idx.extents.back());
+    if (i > 0) extents += 'x';
+    extents += std::to_string(idx.extents.back());
   }
   CHECK(elements > 0, "{}: holds nothing: its header says {}", file.name(), extents);
   CHECK(elements < (uint64_t(1) << 63), "{}: header promises {} bytes, more than any file: damaged; fetch it again",

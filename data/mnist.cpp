@@ -25,7 +25,7 @@ std::vector<std::string> find_files(const std::string& folder) {
     else if (std::filesystem::exists(packed))
       found.push_back(packed.string());
     else
-      missing += (missing.empty() ? "" : ", ") + std::string(name);
+      missing += missing.empty() ? name : std::string(", ") + name;
   }
   CHECK(missing.empty(), "mnist: {} not found in {}, neither plain nor with .gz; put the four MNIST files there",
         missing, folder);

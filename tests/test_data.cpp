@@ -213,16 +213,11 @@ TEST_CASE("data: a split by content has the fractions asked for and changes with
   CHECK_THROWS_WITH_AS(split_by_content(data, 0.6, 0.6), Contains("small: 10 rows leave 0 for training"), UsageError);
 }
 
-TEST_CASE("data: every set of the list loads with the sizes that the list states") {
+TEST_CASE("data: every set of the list that needs no files loads with the sizes that the list states") {
   int loaded = 0;
   for (const DatasetEntry& entry : dataset_list()) {
-    DataOptions options;
-    if (entry.name == "mnist") {
-      const auto path = test_data("mnist/t10k-labels-idx1-ubyte.gz");
-      if (!path) return;
-      options.data_dir = std::filesystem::path(*path).parent_path().string();
-    }
-    const Dataset data = load_dataset(entry.name, options);
+    if (entry.name == "mnist") continue;  // needs files: tests/test_data_mnist.cpp
+    const Dataset data = load_dataset(entry.name);
     CHECK(data.name == entry.name);
     CHECK(is_partition(data));
     const auto with_commas = [](size_t n) {
@@ -233,7 +228,7 @@ TEST_CASE("data: every set of the list loads with the sizes that the list states
                             with_commas(data.validation.size()) + " / " + with_commas(data.test.size()));
     ++loaded;
   }
-  CHECK(loaded == 4);
+  CHECK(loaded == 3);
 }
 
 TEST_CASE("data: an unknown name is refused with the nearest known one") {
@@ -284,6 +279,12 @@ TEST_CASE("spirals: points lie on the arm of their class") {
     squares += z * z;
   }
   CHECK(std::abs(squares / 3000 - 1) < 4 * std::sqrt(2.0 / 3000));  // 4 standard errors of a normal's variance
+}
+
+// Fault: data made with the mathematical library's last bits differ between machines, and so would their splits.
+TEST_CASE("synthetic: every machine and compiler makes the same rows") {
+  CHECK(content_hash(load_dataset("spirals")) == 0x5af8c4ed0500ae56);
+  CHECK(content_hash(load_dataset("blobs")) == 0xe7f993a327943b3c);
 }
 
 TEST_CASE("synthetic: options change the split and never the rows") {

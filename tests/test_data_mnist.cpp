@@ -100,6 +100,10 @@ TEST_CASE("mnist: the real files hold 70,000 digits") {
   CHECK(data.train.size() == 55000);
   CHECK(data.validation.size() == 5000);
   CHECK(data.test.size() == 10000);
+  const auto& list = dataset_list();
+  CHECK(std::any_of(list.begin(), list.end(), [](const DatasetEntry& entry) {
+    return entry.name == "mnist" && entry.size == "70,000 rows: 55,000 / 5,000 / 10,000";
+  }));
   CHECK(std::vector<int32_t>(data.labels.begin(), data.labels.begin() + 8) ==
         std::vector<int32_t>{5, 0, 4, 1, 9, 2, 1, 3});
 
