@@ -9,7 +9,8 @@ namespace tapedeck {
 Device prepare_machine(const Config& config) {
   set_threads(static_cast<int>(config.threads));
   const Device device = config.device == "auto" ? Device::cpu : find_device(config.device);
-  if (config.memory_limit) backend(device).arena().limit(static_cast<size_t>(*config.memory_limit));
+  Arena& arena = backend(device).arena();
+  arena.limit(config.memory_limit ? static_cast<size_t>(*config.memory_limit) : arena.capacity());
   return device;
 }
 
@@ -93,9 +94,14 @@ MemoryForecast forecast_memory(const Config& config, const Problem& problem, Dev
   };
   const int64_t small = std::min<int64_t>(config.batch, 16);
   const double at_small = peak_at(small), slope = (peak_at(2 * small) - at_small) / static_cast<double>(small);
+  const double at_batch = at_small + slope * static_cast<double>(config.batch - small);
+
+  arena.reset_peak();
+  const Dataset& data = problem.data();
+  problem.score(learner.scoring(), data.validation.size() > data.test.size() ? data.validation : data.test);
+  const double scoring = static_cast<double>(arena.use().peak_bytes);
   const size_t values = learner.parameters.values().bytes();
-  return {static_cast<size_t>(at_small + slope * static_cast<double>(config.batch - small)), values, values,
-          learner.optimizer.state_bytes()};
+  return {static_cast<size_t>(std::max(at_batch, scoring)), values, values, learner.optimizer.state_bytes()};
 }
 
 }  // namespace tapedeck

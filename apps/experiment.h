@@ -40,7 +40,8 @@ double learn(Learner& learner, const Problem& problem, const Inputs& inputs, con
 // are paid before the clock runs; nothing of the real run changes.
 void warm_up(const Config& config, const Problem& problem, Device device, DType dtype);
 
-// Bytes at the peak of a step with this batch, from two small throw-away steps: memory is affine in the batch.
+// Bytes at the peak of a run with this batch: that of a step, from two small throw-away ones (memory is affine in the
+// batch), or of scoring, where that takes more.
 struct MemoryForecast {
   size_t peak, parameters, gradients, optimizer;
 };

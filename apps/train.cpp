@@ -35,7 +35,7 @@ int dry_run(const Config& config, const Problem& problem, Device device) {
   report += fmt::format("\n{} parameters, {:.4g} FLOP a step, {} steps ({} an epoch)\n", parameters, step_flops,
                         total_steps(config, problem), steps_per_epoch(config, problem));
   report += fmt::format(
-      "memory at the peak of a step: {:.1f} MiB (parameters {:.1f}, gradients {:.1f}, optimizer {:.1f}, activations "
+      "memory at the peak of a run: {:.1f} MiB (parameters {:.1f}, gradients {:.1f}, optimizer {:.1f}, activations "
       "{:.1f}), "
       "extrapolated from two small steps\n",
       memory.peak / mib, memory.parameters / mib, memory.gradients / mib, memory.optimizer / mib,
@@ -61,6 +61,7 @@ Summary train_once(const Config& config, const Problem& problem, Device device, 
   Trainer trainer(config, problem, device, clock, progress, &folder);
   Summary summary = trainer.run();
   folder.write("summary.json", to_json(summary));
+  if (summary.status == "diverged") std::cerr << "tapedeck train: " << trainer.reason() << std::endl;
   report = run_report(summary, trainer, problem) + fmt::format("saved in {}\n", folder.path().string());
   return summary;
 }

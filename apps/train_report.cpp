@@ -51,7 +51,7 @@ std::string run_report(const Summary& s, const Trainer& trainer, const Problem& 
                        tracker->first_hit() ? "; one evaluation held it, none confirmed it" : ""));
     }
   }
-  if (!trainer.reason().empty()) line(trainer.reason());
+  if (!trainer.reason().empty() && s.status != "diverged") line(trainer.reason());  // that one went to stderr
   line(score_text("test", s.final.test_loss, s.final.test_accuracy) + "; " +
        score_text("validation", s.final.validation_loss, s.final.validation_accuracy) +
        fmt::format(" after {} steps, {:.1f} epochs", s.steps.value_or(0), s.epochs.value_or(0)));

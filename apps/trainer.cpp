@@ -4,19 +4,25 @@
 #include <cmath>
 #include <numeric>
 
+#include "apps/peaks.h"
 #include "engine/backend.h"
+#include "engine/checkpoint.h"
 
 namespace tapedeck {
 namespace {
 
-std::vector<NamedTensor> weights_of(const ParameterSet& parameters) {
+// The path of the first parameter with a value that is not finite, or "".
+std::string first_broken(const ParameterSet& parameters) {
+  for (const Parameter* p : parameters.all())
+    for (const double w : p->value.doubles())
+      if (!std::isfinite(w)) return p->path;
+  return "";
+}
+
+std::string weights_file(const ParameterSet& parameters) {
   std::vector<NamedTensor> weights;
-  for (const Parameter* p : parameters.all()) {
-    Tensor own = Tensor::empty(p->shape, p->value.dtype, Device::cpu);
-    copy(own, p->value);
-    weights.emplace_back(p->path, own);
-  }
-  return weights;
+  for (const Parameter* p : parameters.all()) weights.emplace_back(p->path, p->value);
+  return to_safetensors(weights);
 }
 
 }  // namespace
@@ -82,7 +88,7 @@ bool Trainer::take_step() {
     seen += count;
   }
   const double rate = schedule_.rate(step_);
-  const double norm = learner_->optimizer.step(rate);
+  const double norm = learner_->optimizer.step(std::isfinite(loss) ? rate : 0);  // a rate of 0 changes no weight
   examples_ += window;
   ++step_;
   times_.add(steady_seconds() - begin);
@@ -134,10 +140,10 @@ bool Trainer::evaluate_now() {
     const auto evaluating = clock_.enter(Phase::eval);
     validation_ = problem_.score(learner_->scoring(), problem_.data().validation);
     last_evaluation_ = step_;
-    if (!best_ || validation_->loss < best_->loss) {
+    if (std::isfinite(validation_->loss) && (!best_ || validation_->loss < best_->loss)) {
       best_ = validation_;
       evaluations_without_gain_ = 0;
-      if (folder_) best_weights_ = weights_of(learner_->parameters);
+      if (folder_ && first_broken(learner_->parameters).empty()) best_weights_ = weights_file(learner_->parameters);
     } else {
       ++evaluations_without_gain_;
     }
@@ -168,11 +174,17 @@ bool Trainer::evaluate_now() {
 
 void Trainer::save_weights() {
   const auto saving = clock_.enter(Phase::checkpoint);
-  write_file(folder_->path() / "model.safetensors", to_safetensors(weights_of(learner_->parameters)));
-  if (!best_weights_.empty()) write_file(folder_->path() / "best.safetensors", to_safetensors(best_weights_));
+  if (first_broken(learner_->parameters).empty())
+    write_file(folder_->path() / "model.safetensors", weights_file(learner_->parameters));
+  if (!best_weights_.empty()) write_file(folder_->path() / "best.safetensors", best_weights_);
 }
 
 Summary Trainer::summarise() {
+  if (const std::string path = first_broken(learner_->parameters); !path.empty()) {
+    status_ = "diverged";
+    reason_ = text("diverged by step {}: weights of {} are not finite, so no model is saved. Try a lower --lr (now {})",
+                   step_, path, config_.lr);
+  }
   const bool finite = status_ != "diverged";
   std::optional<Score> test;
   if (finite) {
@@ -206,6 +218,8 @@ Summary Trainer::summarise() {
     s.data_wait_ratio = clock_.seconds(Phase::data_wait) / seconds;
     s.gflops = learner_->model->training_flops() * *s.throughput.examples_per_s / 1e9;
   }
+  if (dtype_ == DType::f32 && device_ == Device::cpu)
+    if (const auto peaks = cached_peaks()) s.peak_gflops = peaks->gemm.best;
   s.flops_per_example = learner_->model->training_flops();
   const size_t values = learner_->parameters.values().bytes(), state = learner_->optimizer.state_bytes();
   const size_t peak = backend(device_).arena().use().peak_bytes;

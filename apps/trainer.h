@@ -10,7 +10,6 @@
 #include "apps/record.h"
 #include "apps/summary.h"
 #include "data/loader.h"
-#include "engine/checkpoint.h"
 
 namespace tapedeck {
 
@@ -54,7 +53,7 @@ class Trainer {
   int64_t logged_steps_ = 0;
   std::optional<Score> validation_, best_;
   int64_t evaluations_without_gain_ = 0;
-  std::vector<NamedTensor> best_weights_;
+  std::string best_weights_;  // as a safetensors file
   std::string status_ = "done", reason_;
 };
 
