@@ -52,17 +52,17 @@ test-asan: setup  ## all tests under AddressSanitizer and UndefinedBehaviorSanit
 	$(call ctest,build-asan)
 
 test-clang: setup  ## all tests, compiled by clang
-	$(call install,clang libomp-dev)
+	$(call install,clang)
 	$(call build,build-clang,-DCMAKE_CXX_COMPILER=clang++)
 	$(call ctest,build-clang)
 
 test-portable: setup  ## all tests in a Debug build for any processor, with no threads, no oneDNN and no assembly of ours
-	$(call build,build-portable,-DCMAKE_BUILD_TYPE=Debug -DTAPEDECK_NATIVE=OFF -DTAPEDECK_OPENMP=off \
+	$(call build,build-portable,-DCMAKE_BUILD_TYPE=Debug -DTAPEDECK_NATIVE=OFF \
 	  -DTAPEDECK_ONEDNN=off -DTAPEDECK_UCONTEXT=ON)
 	$(call ctest,build-portable)
 
-test-tsan: setup  ## the tests under ThreadSanitizer, by clang (its OpenMP explains itself to it; oneDNN does not)
-	$(call install,clang libomp-dev)
+test-tsan: setup  ## the tests under ThreadSanitizer, by clang, without oneDNN, whose threads it cannot see
+	$(call install,clang)
 	$(call build,build-tsan,$(debug) -DCMAKE_CXX_COMPILER=clang++ -DTAPEDECK_ONEDNN=off -DTAPEDECK_SANITIZE=thread)
 	$(call ctest,build-tsan)
 
@@ -71,7 +71,7 @@ format:  ## clang-format every source
 	@git ls-files '*.cpp' '*.h' | xargs clang-format -i
 
 lint: setup  ## clang-tidy: bugprone and performance checks, warnings are errors
-	$(call install,clang-tidy clang libomp-dev)
+	$(call install,clang-tidy clang)
 	$(call build,build-clang,-DCMAKE_CXX_COMPILER=clang++,tapedeck_commit)
 	@run-clang-tidy -quiet -p build-clang -j $(JOBS) '$(CURDIR)/(engine|ops|data|apps|tests)/.*' > build-clang/lint.txt 2>&1 \
 	  && echo "lint: clean" || { grep -E "(warning|error):" build-clang/lint.txt | sort -u; exit 1; }
@@ -81,7 +81,7 @@ nvcc-check:  ## compile every file of ops/ as CUDA, where there is nvcc; runs no
 ifeq ($(NVCC),)
 	@echo "skipped: no nvcc"
 else
-	@ls ops/*.cpp | xargs -P $(JOBS) -I FILE sh -c 'echo nvcc FILE; $(NVCC) -x cu -std=c++20 -I. -Xcompiler -fopenmp \
+	@ls ops/*.cpp | xargs -P $(JOBS) -I FILE sh -c 'echo nvcc FILE; $(NVCC) -x cu -std=c++20 -I. \
 	  -gencode arch=compute_80,code=sm_80 -gencode arch=compute_90,code=sm_90 -c FILE -o /dev/null'
 endif
 

@@ -19,7 +19,7 @@ struct DeviceText {
   const char* what;
 };
 constexpr DeviceText devices[] = {
-    {Device::cpu, "loops over OpenMP threads, matrix products by the libraries above"},
+    {Device::cpu, "loops over threads, matrix products by the libraries above"},
     {Device::emulated, "runs GPU kernels lane by lane on the processor, to test them without a GPU; slow"},
 };
 

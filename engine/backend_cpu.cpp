@@ -1,4 +1,4 @@
-// The CPU: host memory, and gemm split among OpenMP threads. Each thread computes a rectangle of C and applies the
+// The CPU: host memory, and gemm split among threads. Each thread computes a rectangle of C and applies the
 // epilogue to it while it is in cache. The split depends on the shape and the thread count only.
 #include <unistd.h>
 

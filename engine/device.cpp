@@ -11,11 +11,8 @@ namespace tapedeck {
 namespace {
 
 int cores_allowed() {  // of this process; a container or taskset may allow fewer than the machine has
-#if defined(_OPENMP)
   cpu_set_t set;
-  if (sched_getaffinity(0, sizeof set, &set) == 0) return std::max(1, CPU_COUNT(&set));
-#endif
-  return 1;
+  return sched_getaffinity(0, sizeof set, &set) == 0 ? std::max(1, CPU_COUNT(&set)) : 1;
 }
 std::atomic<int>& thread_count() {
   static std::atomic<int> count = cores_allowed();
@@ -36,9 +33,6 @@ int threads() { return thread_count(); }
 
 int set_threads(int count) {
   CHECK(count >= 0, "threads: cannot use {} threads", count);
-#if !defined(_OPENMP)
-  count = 1;
-#endif
   thread_count() = count == 0 ? cores_allowed() : count;
   return thread_count();
 }

@@ -1,4 +1,4 @@
-// Devices: where numbers live and kernels run. `cpu` runs a functor in loops over OpenMP threads; `emulated` runs the
+// Devices: where numbers live and kernels run. `cpu` runs a functor in loops over threads; `emulated` runs the
 // same functor as a GPU would, lane by lane, to test GPU kernels without a GPU.
 #pragma once
 #include <cstdint>
@@ -13,7 +13,7 @@ const char* name(Device device);
 // The device of that name. Throws UsageError naming the known ones.
 Device find_device(std::string_view name);
 
-// Threads that CPU loops and gemm use; 1 in a build without OpenMP. set_threads(0) takes one per core this process may
+// Threads that CPU loops and gemm use. set_threads(0) takes one per core this process may
 // run on and returns what was set.
 int threads();
 int set_threads(int count);

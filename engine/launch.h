@@ -1,48 +1,19 @@
 // map, each and rows: the three ways to run a functor on a device. This file owns grids, guards, vector loops and
-// OpenMP, so that kernels never see them, and is the only place besides the backends that asks which device it is.
+// threads, so that kernels never see them, and is the only place besides the backends that asks which device it is.
 #pragma once
 #include <algorithm>
 #include <cstddef>
 #include <cstdint>
-#include <exception>
 #include <utility>
-
-#if defined(_OPENMP)
-#include <omp.h>
-#endif
 
 #include "engine/backend.h"
 #include "engine/block.h"
 #include "engine/device.h"
 #include "engine/dtype.h"
 #include "engine/emulation/kernel_name.h"
+#include "engine/parallel.h"
 
 namespace tapedeck {
-
-// f(begin, end) over ranges that cover 0…n, one a thread; one range when there is less than `grain` work for each.
-// The split depends on n and the thread count only, so results do too. What f throws comes out here.
-template <class F>
-void parallel_ranges(int64_t n, int64_t grain, const F& f) {
-#if defined(_OPENMP)
-  const int64_t count = std::min<int64_t>(threads(), n / std::max<int64_t>(grain, 1));
-  if (count > 1 && !omp_in_parallel()) {
-    std::exception_ptr failure;  // an exception that left the parallel region would end the program
-#pragma omp parallel num_threads(static_cast <int>(count))
-    for (int64_t t = omp_get_thread_num(); t < count; t += omp_get_num_threads()) {  // it may give us fewer threads
-      try {
-        f(n * t / count, n * (t + 1) / count);
-      } catch (...) {
-#pragma omp critical
-        failure = std::current_exception();
-      }
-    }
-    if (failure) std::rethrow_exception(failure);
-    return;
-  }
-#endif
-  (void)grain;
-  if (n > 0) f(int64_t{0}, n);
-}
 
 // A kernel with its geometry, as a device with lanes runs it: one lane of one block.
 template <class F>
