@@ -82,11 +82,9 @@ std::string range_text(const Range& range) {
   const bool below = std::isfinite(range.high);
   if (!std::isfinite(range.low)) return below ? fmt::format(" up to {}", range.high) : "";
   if (!below) return fmt::format("{} {}", range.low_open ? " above" : " of at least", range.low);
-  const char* format = range.low_open && range.high_open ? " between {} and {}, both excluded"
-                       : range.high_open                 ? " from {} to below {}"
-                       : range.low_open                  ? " above {} and at most {}"
-                                                         : " from {} to {}";
-  return fmt::format(fmt::runtime(format), range.low, range.high);
+  if (range.low_open && range.high_open) return fmt::format(" between {} and {}, both excluded", range.low, range.high);
+  if (range.low_open) return fmt::format(" above {} and at most {}", range.low, range.high);
+  return fmt::format(" from {} to {}{}", range.low, range.high_open ? "below " : "", range.high);
 }
 
 template <class... F>
@@ -162,7 +160,10 @@ std::string value_text(const Config& config, const Option& option) {
   const Json value = value_json(config, option);
   if (value.is_null()) return "";
   if (value.is_string()) return value.get<std::string>();
-  if (value.is_array()) return fmt::format("{}", fmt::join(value.get<std::vector<int64_t>>(), ","));
+  if (value.is_array()) {  // "[512,512]" without its brackets
+    const std::string list = value.dump();
+    return list.substr(1, list.size() - 2);
+  }
   return value.is_number_float() ? fmt::format("{}", value.get<double>()) : value.dump();
 }
 
