@@ -7,16 +7,15 @@
 namespace tapedeck {
 
 template <class A>
-HD
-A gelu(A x) {
+HD A gelu(A x) {
   const A inner = A(0.79788456080286535588) * (x + A(0.044715) * x * x * x);
   return A(0.5) * x * (A(1) + tanh(inner));
 }
 
 // d gelu / dx
 template <class A>
-HD
-A gelu_slope(A x) {
+HD A gelu_slope(A x) {
+  x = x < A(-16) ? A(-16) : x > A(16) ? A(16) : x;  // beyond, it is 0 or 1 and x³ would overflow; NaN passes
   const A k = A(0.79788456080286535588);
   const A t = tanh(k * (x + A(0.044715) * x * x * x));
   return A(0.5) * (A(1) + t) + A(0.5) * x * (A(1) - t * t) * k * (A(1) + A(3 * 0.044715) * x * x);

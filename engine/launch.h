@@ -65,6 +65,13 @@ size_t shared_bytes(const F& f) {
   else
     return Block::reduce_bytes;
 }
+template <class F>
+int64_t work_of_row(const F& f) {  // elements; a functor whose row is more than `cols` long says so in work()
+  if constexpr (requires { f.work(); })
+    return f.work();
+  else
+    return f.cols;
+}
 // Work of about this many elements repays waking a second thread (some µs).
 inline constexpr int64_t grain_elements = 16384;
 }  // namespace detail
@@ -97,7 +104,7 @@ template <class F>
 void rows(Device device, int64_t count, const F& functor) {
   if (count == 0) return;
   if (device == Device::cpu) {
-    const int64_t grain = detail::grain_elements / std::max<int64_t>(functor.cols, 1);
+    const int64_t grain = detail::grain_elements / std::max<int64_t>(detail::work_of_row(functor), 1);
     parallel_ranges(count, grain, [&functor](int64_t begin, int64_t end) {
       const F f = functor;
       for (int64_t row = begin; row < end; ++row) f(Block{}, row);
@@ -146,10 +153,11 @@ void map(Device device, int64_t n, Into<Out> out, const F& f, const In*... in) {
     each(device, n, detail::Map<false, Out, F, In...>{out.p, f, {in...}});
 }
 
-// Columns that one Block sums side by side in column_sums: enough that a CPU thread reads whole cache lines.
+// Columns that one Block sums side by side in column_sums: a warp's width, or, on the CPU, a strip for each thread.
 inline int column_width(Device device, int64_t cols) {
-  if (device == Device::cpu) return cols >= 2 * Block::max_column_width ? Block::max_column_width : 64;
-  return 32;
+  if (device != Device::cpu) return 32;
+  const int64_t share = (cols / threads() + 63) / 64 * 64;  // whole cache lines
+  return static_cast<int>(std::clamp<int64_t>(share, 64, Block::max_column_width));
 }
 
 }  // namespace tapedeck

@@ -2,6 +2,7 @@
 // linear   y = f(z), z = x · weightᵀ + bias                dz = dy ∘ f'(z),  dx = dz · weight,  dweight = dzᵀ · x,
 // dbias = Σ_rows dz Every product is one gemm; bias and activation are its epilogue where gemm has one, dz and dbias
 // are made in one pass.
+#include "ops/column_sums.h"
 #include "ops/ops.h"
 #include "ops/pointwise.h"
 
@@ -29,48 +30,22 @@ void gemm_into(const Want& want, Gemm g, Device device) {
   gemm(device, g);
 }
 
-// dz = dy ∘ f'(z) and dbias = its column sums, a strip of columns per Block. `z` is what the slope reads, `y` likewise;
-// the one it does not need is null.
+// One element of dz = dy ∘ f'(z), stored on the way to the column sums that are dbias. The slope reads z or y; the
+// other is null.
 template <class T, class F>
-struct ActivationBackward {
+struct PreActivationGradient {
   const T* dy;
   const T* z;
   const T* y;
   T* dz;
-  Into<T> dbias;  // p = null: nobody wants it
-  int64_t n, all_cols;
-  int64_t cols;  // of one strip
-  HD void operator()(Block b, int64_t strip) const {
-    const int64_t first = strip * cols;
-    const int width = static_cast<int>(all_cols - first < cols ? all_cols - first : cols);
-    b.column_sums<Acc<T>>(
-        n, width,
-        [&](int64_t i, int j) {
-          const int64_t at = i * all_cols + first + j;
-          const Acc<T> input = F::needs_input ? Acc<T>(z[at]) : Acc<T>(0);
-          const Acc<T> output = F::needs_output ? Acc<T>(y[at]) : Acc<T>(0);
-          const Acc<T> value = Acc<T>(dy[at]) * F().slope(input, output);
-          dz[at] = T(value);
-          return value;
-        },
-        [&](int j, Acc<T> total) {
-          if (dbias.p) dbias(first + j, total);
-        });
-  }
-};
-
-template <class T>
-struct BiasBackward {  // dbias = column sums of dz, where there is no activation
-  const T* dz;
-  Into<T> dbias;
-  int64_t n, all_cols;
   int64_t cols;
-  HD void operator()(Block b, int64_t strip) const {
-    const int64_t first = strip * cols;
-    const int width = static_cast<int>(all_cols - first < cols ? all_cols - first : cols);
-    b.column_sums<Acc<T>>(
-        n, width, [&](int64_t i, int j) { return Acc<T>(dz[i * all_cols + first + j]); },
-        [&](int j, Acc<T> total) { dbias(first + j, total); });
+  HD Acc<T> operator()(int64_t i, int64_t j) const {
+    const int64_t at = i * cols + j;
+    const Acc<T> input = F::needs_input ? Acc<T>(z[at]) : Acc<T>(0);
+    const Acc<T> output = F::needs_output ? Acc<T>(y[at]) : Acc<T>(0);
+    const Acc<T> value = Acc<T>(dy[at]) * F().slope(input, output);
+    dz[at] = T(value);
+    return value;
   }
 };
 
@@ -83,11 +58,10 @@ struct LinearShape {
 Tensor pre_activation_gradient(const LinearShape& s, const Tensor& dy, const Tensor& z, const Tensor& y,
                                const Want& dbias) {
   const Device device = dy.device();
-  const int64_t width = column_width(device, s.out), strips = (s.out + width - 1) / width;
   if (s.activation == Activation::none) {
     if (dbias)
       with_dtype(dy.dtype, [&]<class T>() {
-        rows(device, strips, BiasBackward<T>{dy.ptr<T>(), dbias.into<T>(), s.n, s.out, width});
+        sum_columns(device, s.n, s.out, dbias.into<T>(), Element<T>{dy.ptr<T>(), s.out});
       });
     return dy;
   }
@@ -97,7 +71,8 @@ Tensor pre_activation_gradient(const LinearShape& s, const Tensor& dy, const Ten
     const T* const output = y ? y.ptr<T>() : nullptr;
     const Into<T> sums = dbias ? dbias.into<T>() : Into<T>{nullptr};
     with_activation(s.activation, [&]<class F>() {
-      rows(device, strips, ActivationBackward<T, F>{dy.ptr<T>(), input, output, dz.ptr<T>(), sums, s.n, s.out, width});
+      sum_columns(device, s.n, s.out, sums,
+                  PreActivationGradient<T, F>{dy.ptr<T>(), input, output, dz.ptr<T>(), s.out});
     });
   });
   return dz;

@@ -2,6 +2,7 @@
 // names, the ops of two tensors, and bias, which adds one row to every row.
 #include "ops/pointwise.h"
 
+#include "ops/column_sums.h"
 #include "ops/ops.h"
 #include "ops/unary.h"
 
@@ -79,21 +80,6 @@ struct BiasForward {  // one row per Block
   }
 };
 
-template <class T>
-struct BiasBackward {  // one strip of `cols` columns per Block, summed over the rows in order
-  const T* dy;
-  Into<T> db;
-  int64_t rows, row_length;
-  int cols;
-  HD void operator()(Block block, int64_t strip) const {
-    const int64_t first = strip * cols, left = row_length - first;
-    const int width = left < cols ? int(left) : cols;
-    block.template column_sums<Acc<T>>(
-        rows, width, [&](int64_t i, int j) { return Acc<T>(dy[i * row_length + first + j]); },
-        [&](int j, Acc<T> total) { db(first + j, total); });
-  }
-};
-
 }  // namespace
 
 Tensor bias(const Tensor& x, const Tensor& b) {  // y = x + b in every row;   dx = dy, db = Σ dy over the rows
@@ -109,10 +95,8 @@ Tensor bias(const Tensor& x, const Tensor& b) {  // y = x + b in every row;   dx
   return record("bias", y, {&x, &b}, [dx = want(x), db = want(b)](const Tensor& dy) {
     if (dx) dx.give(dy);
     if (!db) return;
-    const int width = column_width(dy.device(), dy.cols());
     with_dtype(dy.dtype, [&]<class T>() {
-      rows(dy.device(), (dy.cols() + width - 1) / width,
-           BiasBackward<T>{dy.ptr<T>(), db.into<T>(), dy.rows(), dy.cols(), width});
+      sum_columns(dy.device(), dy.rows(), dy.cols(), db.into<T>(), Element<T>{dy.ptr<T>(), dy.cols()});
     });
   });
 }
