@@ -1,8 +1,8 @@
 #include "tests/op_test.h"
 
 #include <algorithm>
+#include <bit>
 #include <cmath>
-#include <cstring>
 #include <sstream>
 
 #include "tests/op_test_run.h"
@@ -73,8 +73,8 @@ void expect_same(const Setting& s, const std::string& what, const Outcome& got, 
                   relative);
 }
 
-bool same_bits(const Array& a, const Array& b) {
-  return a.count() == b.count() && std::memcmp(a.values.data(), b.values.data(), a.values.size() * sizeof(double)) == 0;
+bool same_bits(const Array& a, const Array& b) {  // unlike ==, tells −0 from 0 and NaN is itself
+  return std::ranges::equal(a.values, b.values, {}, std::bit_cast<uint64_t, double>, std::bit_cast<uint64_t, double>);
 }
 
 // ---- The checks ----------------------------------------------------------------------------------------------------
