@@ -1,5 +1,5 @@
-// tapedeck graph: the tape of one training step: every op that was recorded, what it kept for its backward pass, and
-// whose outputs it reads.
+#include "apps/graph.h"
+
 #include <fmt/format.h>
 
 #include <iostream>
@@ -13,13 +13,6 @@
 
 namespace tapedeck {
 namespace {
-
-struct GraphNode {
-  std::string op, layer, shape, dtype;
-  size_t saved_bytes;
-  std::vector<size_t> from;             // numbers of nodes
-  std::vector<std::string> parameters;  // paths
-};
 
 std::vector<GraphNode> read_tape(const Tape& tape, const ParameterSet& parameters) {
   std::map<const GradSlot*, std::string> path_of;
@@ -77,6 +70,24 @@ std::string dot_string(std::string_view text) {
   return out + "\"";
 }
 
+Json graph_json(const std::vector<GraphNode>& nodes) {
+  Json list = Json::array();
+  for (size_t i = 0; i < nodes.size(); ++i) {
+    const GraphNode& node = nodes[i];
+    list.push_back({{"node", i},
+                    {"op", node.op},
+                    {"layer", node.layer},
+                    {"shape", node.shape},
+                    {"dtype", node.dtype},
+                    {"saved_bytes", node.saved_bytes},
+                    {"from", node.from},
+                    {"parameters", node.parameters}});
+  }
+  return {{"format_version", kFormatVersion}, {"saved_bytes", saved_bytes(nodes)}, {"nodes", list}};
+}
+
+}  // namespace
+
 std::string graph_dot(const std::vector<GraphNode>& nodes) {
   std::string out = "digraph tape {\n  rankdir=TB;\n  node [shape=ellipse];\n";
   std::map<std::string, std::string> parameter_ids;
@@ -95,24 +106,6 @@ std::string graph_dot(const std::vector<GraphNode>& nodes) {
   }
   return out + edges + "}\n";
 }
-
-Json graph_json(const std::vector<GraphNode>& nodes) {
-  Json list = Json::array();
-  for (size_t i = 0; i < nodes.size(); ++i) {
-    const GraphNode& node = nodes[i];
-    list.push_back({{"node", i},
-                    {"op", node.op},
-                    {"layer", node.layer},
-                    {"shape", node.shape},
-                    {"dtype", node.dtype},
-                    {"saved_bytes", node.saved_bytes},
-                    {"from", node.from},
-                    {"parameters", node.parameters}});
-  }
-  return {{"format_version", kFormatVersion}, {"saved_bytes", saved_bytes(nodes)}, {"nodes", list}};
-}
-
-}  // namespace
 
 int run_graph(const Config& config) {
   const Device device = prepare_machine(config);

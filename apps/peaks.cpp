@@ -83,7 +83,8 @@ std::string fingerprint() {
 Json read_cache() {  // an unreadable or foreign file counts as empty: it only saves two seconds
   std::ifstream file(cache_file());
   Json cache = Json::parse(file, nullptr, false);
-  if (!cache.is_object() || cache.value("format_version", 0) != kFormatVersion || !cache.contains("peaks")) return {};
+  if (!cache.is_object() || !cache.contains("format_version") || cache["format_version"] != kFormatVersion) return {};
+  if (!cache.contains("peaks") || !cache["peaks"].is_object()) return {};
   return cache;
 }
 
