@@ -12,7 +12,7 @@ namespace {
 
 int cores_allowed() {  // of this process; a container or taskset may allow fewer than the machine has
   cpu_set_t set;
-  return sched_getaffinity(0, sizeof set, &set) == 0 ? std::max(1, CPU_COUNT(&set)) : 1;
+  return sched_getaffinity(0, sizeof set, &set) == 0 ? std::clamp(CPU_COUNT(&set), 1, max_threads) : 1;
 }
 std::atomic<int>& thread_count() {
   static std::atomic<int> count = cores_allowed();
@@ -32,7 +32,8 @@ Device find_device(std::string_view wanted) {
 int threads() { return thread_count(); }
 
 int set_threads(int count) {
-  CHECK(count >= 0, "threads: cannot use {} threads", count);
+  CHECK(count >= 0 && count <= max_threads, "threads: cannot use {} threads, only 1 to {}, or 0 for one a core", count,
+        max_threads);
   thread_count() = count == 0 ? cores_allowed() : count;
   return thread_count();
 }

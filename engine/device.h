@@ -13,8 +13,9 @@ const char* name(Device device);
 // The device of that name. Throws UsageError naming the known ones.
 Device find_device(std::string_view name);
 
-// Threads that CPU loops and gemm use. set_threads(0) takes one per core this process may
-// run on and returns what was set.
+// Threads that CPU loops and gemm use. set_threads(0) takes one per core this process may run on and returns what was
+// set.
+constexpr int max_threads = 1024;
 int threads();
 int set_threads(int count);
 

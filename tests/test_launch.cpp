@@ -241,6 +241,17 @@ TEST_CASE("launch: two threads that both run parallel loops each cover everythin
   CHECK_EQ(wrong, 0);
 }
 
+TEST_CASE("launch: short loops one right after another each cover everything once") {
+  // Fault: a thread that comes late to one loop takes a part of the next, or runs the part of a loop that is over.
+  const Threads threads(4);
+  int wrong = 0;
+  for (int round = 0; round < 3000; ++round) {
+    const int n = 2 + round % 7;
+    wrong += visits_of(n, 1) != std::vector<int>(static_cast<size_t>(n), 1);
+  }
+  CHECK_EQ(wrong, 0);
+}
+
 TEST_CASE("launch: a parallel loop inside another covers everything once") {
   const Threads threads(4);
   std::vector<std::atomic<int>> visits(40 * 50);
@@ -269,8 +280,12 @@ TEST_CASE("launch: an exception leaves a parallel loop as it was thrown") {
 }
 
 TEST_CASE("launch: a thread count that makes no sense is refused, 0 takes the cores") {
-  const Threads keep(threads());
+  // Fault: more threads than the team can count, and a loop waits for parts that nobody may take.
+  const int before = threads();
+  const Threads keep(before);
   CHECK_THROWS_AS(set_threads(-1), Error);
+  CHECK_THROWS_WITH_AS(set_threads(100'000), doctest::Contains("only 1 to 1024"), Error);
+  CHECK_EQ(threads(), before);
   CHECK_GE(set_threads(0), 1);
   CHECK_EQ(set_threads(3), 3);
 }
