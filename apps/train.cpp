@@ -1,6 +1,7 @@
 // tapedeck train: trains a model, saves a run folder, reports how long the target took. With --repeat, one run a seed.
 #include <fmt/format.h>
 
+#include <filesystem>
 #include <iostream>
 
 #include "apps/cli.h"
@@ -82,11 +83,15 @@ int run_train(const Config& config) {
   std::string report;
   if (config.repeat == 1) {
     const Summary summary = train_once(config, *problem, device, clock, report);
-    print(config, report, to_json(summary));
+    Json document = {{"format_version", kFormatVersion}};
+    document.update(to_json(summary));
+    print(config, report, document);
     return exit_code(summary);
   }
 
   RunFolder folder(config);  // holds the runs, one folder a seed, and what they come to together
+  for (const auto& entry : std::filesystem::directory_iterator(folder.path()))  // of an earlier --force with more seeds
+    if (entry.path().filename().string().starts_with("seed-")) std::filesystem::remove_all(entry.path());
   std::vector<Summary> runs;
   for (int64_t i = 0; i < config.repeat; ++i) {
     Config one = config;
