@@ -81,6 +81,8 @@ std::string fingerprint() {
 }
 
 Json read_cache() {  // an unreadable or foreign file counts as empty: it only saves two seconds
+  std::error_code none;
+  if (!std::filesystem::is_regular_file(cache_file(), none)) return {};
   std::ifstream file(cache_file());
   Json cache = Json::parse(file, nullptr, false);
   if (!cache.is_object() || !cache.contains("format_version") || cache["format_version"] != kFormatVersion) return {};

@@ -93,8 +93,8 @@ std::vector<NamedTensor> from_safetensors(std::string_view bytes, const std::str
     }
   } catch (const nlohmann::json::exception& e) {
     CHECK(false, "{}: its header is not a safetensors header ({})", source, e.what());
-  } catch (const std::invalid_argument&) {
-    CHECK(false, "{}: its format version is not a number", source);
+  } catch (const std::logic_error&) {
+    CHECK(false, "{}: its format version is not a number that fits", source);
   }
   return tensors;
 }

@@ -1,0 +1,103 @@
+// Memory of a run: flat over its steps, and what --dry-run said it would be.
+#include <cmath>
+
+#include "engine/backend.h"
+#include "tests/program.h"
+#include "tests/test_data_folder.h"
+#include "tests/training.h"
+
+#undef CHECK  // below it is doctest's
+#include <doctest/doctest.h>
+
+using namespace tapedeck;
+using namespace tapedeck::test;
+
+namespace {
+
+// A log that looks at the arena whenever a line arrives: at the same place of every hundredth step.
+class ArenaWatch : public std::streambuf {
+ public:
+  struct Seen {
+    int64_t buffers;
+    size_t bytes;
+    bool operator==(const Seen&) const = default;
+  };
+  std::vector<Seen> seen;
+
+ private:
+  int sync() override {
+    const Arena::Use use = backend(Device::cpu).arena().use();
+    seen.push_back({use.buffers, use.bytes});
+    return 0;
+  }
+  int overflow(int c) override { return c == EOF ? 0 : c; }
+  std::streamsize xsputn(const char*, std::streamsize n) override { return n; }
+};
+
+}  // namespace
+
+// Fault: a running mean of losses held every step's tape, and memory grew with each step.
+TEST_CASE("live buffers after step 1,900 are those after step 100, with logging and evaluation on") {
+  ArenaWatch watch;
+  Training training({{"data", "blobs"},
+                     {"hidden", "8"},
+                     {"steps", "2000"},
+                     {"batch", "16"},
+                     {"accumulate", "2"},
+                     {"dropout", "0.1"},
+                     {"eval-every", "50"},
+                     {"log-every", "100"}},
+                    &watch);
+  training.trainer.run();
+  REQUIRE(watch.seen.size() >= 20);  // a line at 100, 200, … 2,000
+  CHECK(watch.seen.front().buffers > 0);
+  for (size_t i = 1; i < 20; ++i) {
+    INFO("after step " << 100 * (i + 1));
+    CHECK(watch.seen[i] == watch.seen.front());
+  }
+}
+
+TEST_CASE("a run gives all its memory back") {
+  const Arena::Use before = backend(Device::cpu).arena().use();
+  {
+    Training training({{"data", "blobs"}, {"hidden", "8"}, {"steps", "20"}});
+    training.trainer.run();
+    CHECK(backend(Device::cpu).arena().use().bytes > before.bytes);
+  }
+  CHECK(backend(Device::cpu).arena().use().bytes == before.bytes);
+  CHECK(backend(Device::cpu).arena().use().buffers == before.buffers);
+}
+
+TEST_CASE("--dry-run forecasts the peak of memory within 5 %, and trains nothing") {
+  const TemporaryFolder folder;
+  const std::vector<std::vector<std::string>> lines = {
+      {"--data", "digits", "--batch", "32"},  // scoring takes more than a step
+      {"--data", "digits", "--batch", "1000", "--hidden", "300,200", "--dropout", "0.2"},
+      {"--data", "digits", "--batch", "256", "--hidden", "512", "--optimizer", "sgd", "--precision", "fp64"},
+      {"--data", "blobs", "--batch", "2000", "--loss", "mse", "--activation", "gelu", "--hidden", "64,64,64"},
+  };
+  for (size_t i = 0; i < lines.size(); ++i) {
+    std::vector<std::string> words = lines[i];
+    const std::string out = folder / std::to_string(i);
+    words.insert(words.begin(), "train");
+    words.insert(words.end(), {"--epochs", "2", "--json", "--quiet", "--threads", "1", "--out", out});
+    const Outcome measured = tapedeck::test::tapedeck(words);
+    words.push_back("--dry-run");
+    words.insert(words.end(), {"--force"});
+    const std::string model = read_file(out + "/model.safetensors");
+    const Outcome forecast = tapedeck::test::tapedeck(words);
+    INFO("line " << i << ": " << forecast.err << measured.err);
+    REQUIRE(measured.code == exit_done);
+    REQUIRE(forecast.code == exit_done);
+    const Json told = forecast.json()["memory"], took = measured.json()["memory"];
+    CHECK(told["peak_bytes"].get<double>() == doctest::Approx(took["peak_bytes"].get<double>()).epsilon(0.05));
+    for (const char* part : {"parameters", "gradients", "optimizer"}) CHECK(told[part] == took[part]);
+    CHECK(took["activations_peak"].get<double>() > 0);
+    CHECK(forecast.json()["steps"] == measured.json()["steps"]);
+    CHECK(read_file(out + "/model.safetensors") == model);  // untouched, in spite of --force
+  }
+  const Outcome text = tapedeck::test::tapedeck({"train", "--dry-run", "--lr", "0.25", "--out", folder / "none"});
+  INFO(text.out);
+  for (const char* part : {"lr", "0.25", "flag", "parameters", "FLOP", "memory"}) CHECK(contains(text.out, part));
+  CHECK_FALSE(std::ifstream(folder / "none/config.json").good());
+}

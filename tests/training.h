@@ -1,0 +1,53 @@
+// One run of the trainer inside a test, from options as on the command line, without a folder.
+#pragma once
+#include <sstream>
+#include <string>
+#include <vector>
+
+#include "apps/trainer.h"
+
+namespace tapedeck::test {
+
+struct Training {
+  // `log` sees what a log file would.
+  explicit Training(const std::vector<Setting>& options, std::streambuf* log = nullptr)
+      : config(configure("train", options)),
+        device(prepare_machine(config)),
+        dtype(find_precision(config)),
+        problem(config, device, dtype),
+        stream(log ? log : ignored.rdbuf()),
+        progress(stream, false, log == nullptr),
+        trainer(config, problem, device, clock, progress, nullptr) {}
+
+  std::vector<double> weights() const { return trainer.learner().parameters.values().doubles(); }
+
+  const Config config;
+  const Device device;
+  const DType dtype;
+  const Problem problem;
+  TrainingClock clock;
+  std::ostringstream ignored;
+  std::ostream stream;
+  Progress progress;
+  Trainer trainer;
+};
+
+// The weights that a run of these options ends with.
+inline std::vector<double> trained_weights(const std::vector<Setting>& options) {
+  Training training(options);
+  training.trainer.run();
+  return training.weights();
+}
+
+// Largest difference, relative to the largest value.
+inline double difference(const std::vector<double>& a, const std::vector<double>& b) {
+  if (a.size() != b.size() || a.empty()) return INFINITY;
+  double worst = 0, largest = 0;
+  for (size_t i = 0; i < a.size(); ++i) {
+    worst = std::max(worst, std::abs(a[i] - b[i]));
+    largest = std::max(largest, std::abs(a[i]));
+  }
+  return largest > 0 && std::isfinite(worst) ? worst / largest : INFINITY;
+}
+
+}  // namespace tapedeck::test
