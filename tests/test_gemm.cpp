@@ -135,7 +135,7 @@ TEST_CASE("gemm: every transpose and ragged size equals the plain loops") {
       }
 }
 
-TEST_CASE("gemm: alpha and beta; with beta 0 the old C is never read") {
+TEST_CASE("gemm: alpha and beta, with beta 0 the old C is never read") {
   // Fault: beta 0 multiplies the old C, and NaN in fresh memory survives. (Every case with beta 0 starts from NaN.)
   for (double alpha : {1.0, -0.5, 0.0})
     for (double beta : {0.0, 1.0, -2.0})
@@ -175,7 +175,7 @@ TEST_CASE("gemm: epilogues add the bias, apply the activation, and leave C + bia
     }
 }
 
-TEST_CASE("gemm: an inner size of 0 is a sum of nothing; a C without elements is left alone") {
+TEST_CASE("gemm: an inner size of 0 is a sum of nothing, a C without elements is left alone") {
   for (double beta : {0.0, 3.0})
     for (Epilogue epilogue : {Epilogue::none, Epilogue::bias_relu})
       check_everywhere({.m = 5, .n = 7, .k = 0, .beta = beta, .epilogue = epilogue});

@@ -136,7 +136,7 @@ TEST_CASE("math: special values") {
     for (const float y : {exp(nan), log(nan), tanh(nan), erf(nan), sigmoid(nan), rsqrt(nan)}) CHECK(std::isnan(y));
 }
 
-TEST_CASE("math: tanh and erf are odd and stay within [-1, 1]; exp is never negative") {
+TEST_CASE("math: tanh and erf are odd and stay within [-1, 1], exp is never negative") {
   size_t wrong = 0;
   for (const float x : samples()) {
     if (std::isnan(x)) continue;

@@ -114,7 +114,7 @@ TEST_CASE("a crossing is the first hit that the next evaluation confirms") {
   CHECK_EQ(tracker.last_miss(), 4);
 }
 
-TEST_CASE("a loss target is reached at or below its value; a hit alone is no crossing") {
+TEST_CASE("a loss target is reached at or below its value, a hit alone is no crossing") {
   TargetTracker tracker({"loss", 0.1});
   tracker.observe(0.2, {1, 1, 1, 1});
   tracker.observe(0.1, {2, 2, 2, 2});

@@ -188,7 +188,7 @@ TEST_CASE("tape: an exception in a backward leaves the thread's tape, scope and 
   CHECK_EQ(arena.use().buffers, buffers);
 }
 
-TEST_CASE("tape: the innermost tape records; a tape inside a backward works on its own") {
+TEST_CASE("tape: the innermost tape records, a tape inside a backward works on its own") {
   Tensor x = number(3);
   Tape outer;
   const Tensor y = mul(x, x);

@@ -45,7 +45,7 @@ TEST_CASE("tensor: fill and full write every element of every dtype") {
       }
 }
 
-TEST_CASE("tensor: a copy to another device keeps the values; to the same device it is the tensor itself") {
+TEST_CASE("tensor: a copy to another device keeps the values, to the same device it is the tensor itself") {
   const Tensor here = Tensor::from(six, {6});
   const Tensor there = here.to(Device::emulated);
   CHECK_EQ(there.device(), Device::emulated);

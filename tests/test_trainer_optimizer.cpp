@@ -179,7 +179,7 @@ TEST_CASE("schedules: first step, end of the warm-up, middle and last step") {
   CHECK(all_warmup.rate(3) == doctest::Approx(1));
 }
 
-TEST_CASE("weights begin uniform with the variance that keeps activations' size; biases begin at 0") {
+TEST_CASE("weights begin uniform with the variance that keeps activations' size, biases begin at 0") {
   struct Case {
     Activation activation;
     double variance;  // times the inputs
