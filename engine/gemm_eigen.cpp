@@ -2,6 +2,7 @@
 // Eigen takes seconds to compile.
 #if defined(__GNUC__) && !defined(__clang__)
 #pragma GCC diagnostic ignored "-Wmaybe-uninitialized"  // g++ 12's own AVX-512 intrinsics, hundreds of times
+#pragma GCC diagnostic ignored "-Wuninitialized"        // the same, with sanitizers
 #endif
 #define EIGEN_DONT_PARALLELIZE
 #include <Eigen/Core>
