@@ -89,12 +89,14 @@ struct AdamStep {
   Update<T> u;
   T* first_moment;
   T* second_moment;
-  Acc<T> beta1, beta2, epsilon, correction1, correction2;  // 1 / (1−β₁ᵗ),  1 / √(1−β₂ᵗ)
+  // 1 − β is made in f64: from a β rounded to f32 it would be off by 1e-5, and so would v. Corrections: 1 / (1−β₁ᵗ), 1
+  // / √(1−β₂ᵗ)
+  Acc<T> beta1, rest1, beta2, rest2, epsilon, correction1, correction2;
   bool decoupled;
   int64_t cols = chunk;
   HD void operator()(Block b, int64_t row) const {
     if (!u.go()) return;
-    const Acc<T> factor = u.factor(), b1 = beta1, b2 = beta2, eps = epsilon, c2 = correction2,
+    const Acc<T> factor = u.factor(), b1 = beta1, r1 = rest1, b2 = beta2, r2 = rest2, eps = epsilon, c2 = correction2,
                  size = u.rate * correction1;
     const Acc<T> shrink = decoupled ? u.rate * u.decay : Acc<T>(0), pull = decoupled ? Acc<T>(0) : u.decay;
     const int64_t first = row * chunk, decayed = u.decayed - first;
@@ -105,8 +107,8 @@ struct AdamStep {
     b.each(u.length(row), [&](int64_t i) {
       const Acc<T> value = Acc<T>(w[i]);
       const Acc<T> slope = factor * Acc<T>(g[i]) + (i < decayed ? pull : Acc<T>(0)) * value;
-      const Acc<T> mean = b1 * Acc<T>(m[i]) + (Acc<T>(1) - b1) * slope;
-      const Acc<T> square = b2 * Acc<T>(v[i]) + (Acc<T>(1) - b2) * slope * slope;
+      const Acc<T> mean = b1 * Acc<T>(m[i]) + r1 * slope;
+      const Acc<T> square = b2 * Acc<T>(v[i]) + r2 * slope * slope;
       m[i] = T(mean);
       v[i] = T(square);
       w[i] = T(value - (i < decayed ? shrink : Acc<T>(0)) * value - size * mean / (sqrt(square) * c2 + eps));
@@ -159,9 +161,10 @@ double Optimizer::step(double rate) {
     if (second_) {
       const double t = static_cast<double>(steps_ + 1);
       rows(w.device(), chunks(w),
-           AdamStep<T>{update, first_.ptr<T>(), second_.ptr<T>(), Acc<T>(rule_.beta1), Acc<T>(rule_.beta2),
-                       Acc<T>(rule_.epsilon), Acc<T>(1 / (1 - std::pow(rule_.beta1, t))),
-                       Acc<T>(1 / std::sqrt(1 - std::pow(rule_.beta2, t))), rule_.kind == OptimizerRule::Kind::adamw});
+           AdamStep<T>{update, first_.ptr<T>(), second_.ptr<T>(), Acc<T>(rule_.beta1), Acc<T>(1 - rule_.beta1),
+                       Acc<T>(rule_.beta2), Acc<T>(1 - rule_.beta2), Acc<T>(rule_.epsilon),
+                       Acc<T>(1 / (1 - std::pow(rule_.beta1, t))), Acc<T>(1 / std::sqrt(1 - std::pow(rule_.beta2, t))),
+                       rule_.kind == OptimizerRule::Kind::adamw});
     } else {
       rows(w.device(), chunks(w), MomentumStep<T>{update, first_ ? first_.ptr<T>() : nullptr, Acc<T>(rule_.momentum)});
     }
