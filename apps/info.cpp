@@ -53,7 +53,7 @@ std::string report(const Machine& machine, const Load& load, const Peaks& peaks)
   const auto line = [&](const char* what, const std::string& value) { out += fmt::format("{:<12} {}\n", what, value); };
   line("processor", machine.processor);
   line("features", join(machine.features));
-  line("cores", fmt::format("{} ({} allowed for this process), {} threads in use", machine.logical_cores,
+  line("cores", fmt::format("{} ({} allowed for this process); threads in use: {}", machine.logical_cores,
                             machine.allowed_cores, threads()));
   line("memory", machine.memory_bytes > 0
                      ? fmt::format("{:.1f} GiB", static_cast<double>(machine.memory_bytes) / (1 << 30))

@@ -95,7 +95,8 @@ TEST_CASE("gradcheck passes every activation, loss and precision of the models")
                                                        {"--activation", "silu", "--loss", "mse"},
                                                        {"--activation", "tanh", "--dropout", "0.4"},
                                                        {"--activation", "sigmoid", "--data", "spirals"},
-                                                       {"--loss", "mse", "--precision", "fp32", "--seed", "3"}};
+                                                       {"--loss", "mse", "--precision", "fp32", "--seed", "3"},
+                                                       {"--device", "emulated", "--data", "blobs"}};
   for (std::vector<std::string> words : lines) {
     words.insert(words.begin(), {"gradcheck", "--hidden", "12,9", "--json"});
     const Outcome outcome = tapedeck::test::tapedeck(words);
