@@ -2,10 +2,13 @@
 import torch
 
 
-def mlp(widths):
+ACTIVATIONS = {"relu": torch.nn.ReLU, "gelu": lambda: torch.nn.GELU(approximate="tanh")}
+
+
+def mlp(widths, activation="relu"):
     layers = []
     for inputs, outputs in zip(widths, widths[1:]):
-        layers += [torch.nn.Linear(inputs, outputs), torch.nn.ReLU()]
+        layers += [torch.nn.Linear(inputs, outputs), ACTIVATIONS[activation]()]
     return torch.nn.Sequential(*layers[:-1])
 
 
