@@ -37,7 +37,7 @@ struct Root {
   int64_t cols;
   HD void operator()(Block b, int64_t) const {
     const double total = b.sum(cols, [&](int64_t i) { return sums[i]; });
-    if (b.lane == 0) *out = T(sqrt(total));
+    if (b.lane == 0) *out = T(std::sqrt(total));
   }
 };
 
@@ -52,7 +52,15 @@ struct Update {
   int64_t count, decayed;
   HD bool go() const { return Acc<T>(*norm) - Acc<T>(*norm) == Acc<T>(0); }
   HD Acc<T> factor() const { return clip > Acc<T>(0) && Acc<T>(*norm) > clip ? clip / Acc<T>(*norm) : Acc<T>(1); }
-  HD int64_t length(int64_t row) const { return count - row * chunk < chunk ? count - row * chunk : chunk; }
+  // f(i, weight decay of i) for every element of a chunk. Two loops, because a choice in the loop would cost as much as
+  // the update.
+  template <class F>
+  HD void each(Block b, int64_t row, const F& f) const {
+    const int64_t first = row * chunk, last = first + chunk < count ? first + chunk : count;
+    const int64_t border = decayed < first ? first : decayed < last ? decayed : last;
+    b.each(border - first, [&](int64_t j) { f(first + j, decay); });
+    b.each(last - border, [&](int64_t j) { f(border + j, Acc<T>(0)); });
+  }
 };
 
 template <class T>
@@ -63,24 +71,21 @@ struct MomentumStep {  // sgd is momentum 0 with no memory of it
   int64_t cols = chunk;
   HD void operator()(Block b, int64_t row) const {
     if (!u.go()) return;
-    const Acc<T> factor = u.factor(), rate = u.rate, decay = u.decay, keep = momentum;
-    const int64_t first = row * chunk, decayed = u.decayed - first;
-    T* const w = u.w + first;
-    const T* const g = u.g + first;
-    if (memory) {
-      T* const m = memory + first;
-      b.each(u.length(row), [&](int64_t i) {
+    const Acc<T> factor = u.factor(), rate = u.rate, keep = momentum;
+    T *const w = u.w, *const m = memory;
+    const T* const g = u.g;
+    if (m)
+      u.each(b, row, [&](int64_t i, Acc<T> decay) {
         const Acc<T> value = Acc<T>(w[i]);
-        const Acc<T> sum = keep * Acc<T>(m[i]) + (factor * Acc<T>(g[i]) + (i < decayed ? decay : Acc<T>(0)) * value);
+        const Acc<T> sum = keep * Acc<T>(m[i]) + (factor * Acc<T>(g[i]) + decay * value);
         m[i] = T(sum);
         w[i] = T(value - rate * sum);
       });
-    } else {
-      b.each(u.length(row), [&](int64_t i) {
+    else
+      u.each(b, row, [&](int64_t i, Acc<T> decay) {
         const Acc<T> value = Acc<T>(w[i]);
-        w[i] = T(value - rate * (factor * Acc<T>(g[i]) + (i < decayed ? decay : Acc<T>(0)) * value));
+        w[i] = T(value - rate * (factor * Acc<T>(g[i]) + decay * value));
       });
-    }
   }
 };
 
@@ -89,29 +94,25 @@ struct AdamStep {
   Update<T> u;
   T* first_moment;
   T* second_moment;
-  // 1 − β is made in f64: from a β rounded to f32 it would be off by 1e-5, and so would v. Corrections: 1 / (1−β₁ᵗ), 1
-  // / √(1−β₂ᵗ)
-  Acc<T> beta1, rest1, beta2, rest2, epsilon, correction1, correction2;
-  bool decoupled;
+  // 1 − β is made in f64: from a β rounded to f32 it would be off by 1e-5, and so would v.
+  Acc<T> beta1, rest1, beta2, rest2, epsilon;
+  Acc<T> correction1, correction2;  // 1 / (1−β₁ᵗ), 1 / √(1−β₂ᵗ)
+  Acc<T> shrink, pull;              // of the weight decay: what adamw takes from w, what adam adds to the gradient
   int64_t cols = chunk;
   HD void operator()(Block b, int64_t row) const {
     if (!u.go()) return;
-    const Acc<T> factor = u.factor(), b1 = beta1, r1 = rest1, b2 = beta2, r2 = rest2, eps = epsilon, c2 = correction2,
-                 size = u.rate * correction1;
-    const Acc<T> shrink = decoupled ? u.rate * u.decay : Acc<T>(0), pull = decoupled ? Acc<T>(0) : u.decay;
-    const int64_t first = row * chunk, decayed = u.decayed - first;
-    T* const w = u.w + first;
-    T* const m = first_moment + first;
-    T* const v = second_moment + first;
-    const T* const g = u.g + first;
-    b.each(u.length(row), [&](int64_t i) {
+    const AdamStep s = *this;  // a copy of one's own: its values then stay in registers
+    const Acc<T> factor = u.factor(), size = u.rate * correction1;
+    T *const w = u.w, *const m = first_moment, *const v = second_moment;
+    const T* const g = u.g;
+    u.each(b, row, [&](int64_t i, Acc<T> decay) {
       const Acc<T> value = Acc<T>(w[i]);
-      const Acc<T> slope = factor * Acc<T>(g[i]) + (i < decayed ? pull : Acc<T>(0)) * value;
-      const Acc<T> mean = b1 * Acc<T>(m[i]) + r1 * slope;
-      const Acc<T> square = b2 * Acc<T>(v[i]) + r2 * slope * slope;
+      const Acc<T> slope = factor * Acc<T>(g[i]) + s.pull * decay * value;
+      const Acc<T> mean = s.beta1 * Acc<T>(m[i]) + s.rest1 * slope;
+      const Acc<T> square = s.beta2 * Acc<T>(v[i]) + s.rest2 * slope * slope;
       m[i] = T(mean);
       v[i] = T(square);
-      w[i] = T(value - (i < decayed ? shrink : Acc<T>(0)) * value - size * mean / (sqrt(square) * c2 + eps));
+      w[i] = T(value - s.shrink * decay * value - size * mean / (std::sqrt(square) * s.correction2 + s.epsilon));
     });
   }
 };
@@ -160,11 +161,20 @@ double Optimizer::step(double rate) {
         Acc<T>(rate), w.count(),  parameters_.decayed()};
     if (second_) {
       const double t = static_cast<double>(steps_ + 1);
+      const bool decoupled = rule_.kind == OptimizerRule::Kind::adamw;
       rows(w.device(), chunks(w),
-           AdamStep<T>{update, first_.ptr<T>(), second_.ptr<T>(), Acc<T>(rule_.beta1), Acc<T>(1 - rule_.beta1),
-                       Acc<T>(rule_.beta2), Acc<T>(1 - rule_.beta2), Acc<T>(rule_.epsilon),
-                       Acc<T>(1 / (1 - std::pow(rule_.beta1, t))), Acc<T>(1 / std::sqrt(1 - std::pow(rule_.beta2, t))),
-                       rule_.kind == OptimizerRule::Kind::adamw});
+           AdamStep<T>{.u = update,
+                       .first_moment = first_.ptr<T>(),
+                       .second_moment = second_.ptr<T>(),
+                       .beta1 = Acc<T>(rule_.beta1),
+                       .rest1 = Acc<T>(1 - rule_.beta1),
+                       .beta2 = Acc<T>(rule_.beta2),
+                       .rest2 = Acc<T>(1 - rule_.beta2),
+                       .epsilon = Acc<T>(rule_.epsilon),
+                       .correction1 = Acc<T>(1 / (1 - std::pow(rule_.beta1, t))),
+                       .correction2 = Acc<T>(1 / std::sqrt(1 - std::pow(rule_.beta2, t))),
+                       .shrink = decoupled ? Acc<T>(rate) : Acc<T>(0),
+                       .pull = decoupled ? Acc<T>(0) : Acc<T>(1)});
     } else {
       rows(w.device(), chunks(w), MomentumStep<T>{update, first_ ? first_.ptr<T>() : nullptr, Acc<T>(rule_.momentum)});
     }
