@@ -3,6 +3,7 @@
 #include <atomic>
 #include <exception>
 #include <mutex>
+#include <system_error>
 #include <thread>
 #include <vector>
 
@@ -44,7 +45,7 @@ class Team {
   std::mutex& owner() { return owner_; }
 
   void run(int64_t parts, void (*part)(const void*, int64_t), const void* work) {  // the caller holds owner()
-    while (std::ssize(workers_) < parts - 1) workers_.emplace_back([this] { serve(); });
+    hire(parts - 1);
     part_ = part;
     work_ = work;
     finished_ = 0;
@@ -60,6 +61,14 @@ class Team {
   }
 
  private:
+  void hire(int64_t count) {
+    try {
+      while (std::ssize(workers_) < count) workers_.emplace_back([this] { serve(); });
+    } catch (const std::system_error&) {
+      // The system gives no more threads; those that are there claim the other parts.
+    }
+  }
+
   // The ticket: generation (32 bits), parts (16), next part (16). Who moves `next` on by compare-and-swap owns that
   // part; the job cannot end before it has finished, so what part_ and work_ say holds until then. A late comer's swap
   // fails.
