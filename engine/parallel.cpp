@@ -10,8 +10,8 @@
 namespace tapedeck {
 namespace {
 
-constexpr int spins =
-    2000;  // looks before sleeping: some 20 to 100 µs, as long as the gaps between the loops of a step
+// Looks before sleeping: some 20 to 100 µs, as long as the gaps between the loops of a step.
+constexpr int spins = 2000;
 
 inline void relax() {
 #if defined(__x86_64__)
@@ -31,7 +31,7 @@ void wait_for_change(const std::atomic<T>& value, T old) {
   value.wait(old, std::memory_order_acquire);
 }
 
-thread_local bool inside_part = false;
+thread_local bool inside_part = false;  // this thread runs a part: a loop within it stays on it
 
 class Team {
  public:
@@ -96,8 +96,9 @@ class Team {
 
   void serve() {
     inside_part = true;
-    while (!stop_) {
+    for (;;) {
       const uint64_t ticket = ticket_.load(std::memory_order_acquire);
+      if (stop_) return;  // looked at after the ticket, which ~Team moves on last: the wait below cannot miss it
       if (!claim_and_run()) wait_for_change(ticket_, ticket);
     }
   }

@@ -14,8 +14,8 @@
 namespace tapedeck {
 namespace detail {
 // Calls part(work, i) once for every i < parts, on this thread and the team's, and returns when all have finished.
-// Throws what the first failing part threw. Inside of a part, or while another thread's call runs, all run on this
-// thread.
+// Throws what the first failing part threw, after the others have run. Inside of a part, or while another thread's call
+// runs, all run on this thread.
 void run_parts(int64_t parts, void (*part)(const void* work, int64_t index), const void* work);
 }  // namespace detail
 
