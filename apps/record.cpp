@@ -115,7 +115,7 @@ RunFolder::RunFolder(const Config& config) : path_(make_folder(config)) {
 
 void RunFolder::append(Json metrics) { metrics_->append(std::move(metrics)); }
 
-void RunFolder::write(std::string_view file, Json document) {
+void RunFolder::write(std::string_view file, const Json& document) {
   Json out = {{"format_version", kFormatVersion}};
   out.update(document);
   write_file(path_ / file, json_text(out) + "\n");

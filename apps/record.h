@@ -38,7 +38,7 @@ class RunFolder {
 
   const std::filesystem::path& path() const { return path_; }
   void append(Json metrics);                         // a line of metrics.jsonl
-  void write(std::string_view file, Json document);  // adds format_version
+  void write(std::string_view file, const Json& document);  // adds format_version
 
  private:
   std::filesystem::path path_;

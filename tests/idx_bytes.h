@@ -9,7 +9,7 @@
 
 using Bytes = std::vector<uint8_t>;
 
-inline Bytes idx_header(std::vector<uint32_t> extents) {
+inline Bytes idx_header(const std::vector<uint32_t>& extents) {
   Bytes bytes = {0, 0, 8, static_cast<uint8_t>(extents.size())};
   for (const uint32_t n : extents)
     for (int shift = 24; shift >= 0; shift -= 8) bytes.push_back(static_cast<uint8_t>(n >> shift));

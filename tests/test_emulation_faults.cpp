@@ -194,7 +194,7 @@ TEST_CASE("what the waiting lanes of a failed block own is destroyed") {
     const auto owned = std::make_shared<int>(1);
     int unwound = 0;
     failure(1, 64, 0, [&](int64_t, int lane) {
-      const std::shared_ptr<int> mine = owned;
+      const std::shared_ptr<int> mine = owned;  // NOLINT(performance-unnecessary-copy-initialization): to be destroyed
       const std::vector<int> heap(100, lane);
       if (lane % 32 >= 12) return;
       for (int tries = 0; tries < 2; ++tries) try {  // a kernel that goes on all the same cannot wait again
