@@ -8,6 +8,7 @@
 #include <cmath>
 #include <cstddef>
 #include <cstdint>
+#include <limits>
 
 #include "engine/emulation/block_engine.h"
 #include "engine/hd.h"
@@ -32,8 +33,7 @@ struct Block {
 
   // f(j) for every j < n, in no particular order.
   template <class F>
-  HD
-  void each(int64_t n, const F& f) const {
+  HD void each(int64_t n, const F& f) const {
     if (lanes == 1) {
       SIMD for (int64_t j = 0; j < n; ++j) f(j);
     } else {
@@ -43,8 +43,7 @@ struct Block {
 
   // Σ f(j) over j < n, the same value for every lane. The order of addition is fixed for a number of lanes.
   template <class F>
-  HD
-  auto sum(int64_t n, const F& f, Site site = Site::here()) const {
+  HD auto sum(int64_t n, const F& f, Site site = Site::here()) const {
     decltype(f(0)) total = 0;
     if (lanes == 1) {
       SIMD_SUM(total) for (int64_t j = 0; j < n; ++j) total += f(j);
@@ -57,8 +56,7 @@ struct Block {
 
   // max f(j) over j < n, -inf when n = 0. Of NaN it says nothing: it may come through or be passed over.
   template <class F>
-  HD
-  auto max(int64_t n, const F& f, Site site = Site::here()) const {
+  HD auto max(int64_t n, const F& f, Site site = Site::here()) const {
     using A = decltype(f(0));
     static_assert(std::numeric_limits<A>::has_infinity, "max starts from -inf");
     A top = A(-INFINITY);
@@ -80,8 +78,7 @@ struct Block {
   // For `width` columns side by side: store(j, Σ value(i, j) over i < rows). The columns are the lanes' own on a GPU;
   // a CPU thread walks the rows in order, so that memory is read as it lies.
   template <class A, class Value, class Store>
-  HD
-  void column_sums(int64_t rows, int width, const Value& value, const Store& store) const {
+  HD void column_sums(int64_t rows, int width, const Value& value, const Store& store) const {
     if (lanes == 1) {
       A total[max_column_width] = {};
       for (int64_t i = 0; i < rows; ++i) {
@@ -99,8 +96,7 @@ struct Block {
   static constexpr int max_column_width = 256;
 
   // Every lane of the row has come here, and what it wrote is seen by the others.
-  HD
-  void sync(Site site = Site::here()) const {
+  HD void sync(Site site = Site::here()) const {
     if (lanes == 1) return;
 #if ON_GPU
     if (lanes == 32)
@@ -118,8 +114,7 @@ struct Block {
 
   // The value of the lane whose number in the warp differs from mine in the bits of mask.
   template <class A>
-  HD
-  static A exchange(A value, int mask, Site site) {
+  HD static A exchange(A value, int mask, Site site) {
 #if ON_GPU
     return __shfl_xor_sync(0xffffffffu, value, mask);
 #else
@@ -132,8 +127,7 @@ struct Block {
 
  private:
   template <class A, class Join>
-  HD
-  A all(A value, const Join& join, Site site) const {
+  HD A all(A value, const Join& join, Site site) const {
     for (int mask = 16; mask > 0; mask /= 2) value = join(value, exchange(value, mask, site));
     if (lanes == 32) return value;
     A* const of_warp = reinterpret_cast<A*>(scratch);

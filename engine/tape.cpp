@@ -10,8 +10,9 @@ namespace {
 
 struct Same {
   template <class A>
-  HD
-  A operator()(A a) const { return a; }
+  HD A operator()(A a) const {
+    return a;
+  }
 };
 
 // sum += dx

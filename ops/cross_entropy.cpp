@@ -1,7 +1,8 @@
-// cross_entropy   loss = mean over counted rows of  log Σ_j e^(x_j) − x_label       dx_j = (softmax(x)_j − [j = label])
-// · dloss / n n counts the rows whose label is not ignored_label; with none the loss and every gradient are exactly 0.
-// The softmax is never stored: backward makes it again from the logits and each row's maximum and log Σ e^(x − max),
-// which are never added: beside a large maximum the logarithm would lose its digits.
+// cross_entropy   loss = mean over the counted rows of  log Σ_j e^(x_j) − x_label
+//                 dx_j = (softmax(x)_j − [j = label]) · dloss / n
+// n counts the rows whose label is not ignored_label; with none the loss and every gradient are exactly 0.
+// The softmax is never stored: backward makes it again from the logits and each row's maximum and log Σ e^(x − max).
+// These two are kept apart: added to a large maximum the logarithm would lose its digits.
 #include "engine/math.h"
 #include "ops/ops.h"
 

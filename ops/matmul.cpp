@@ -1,7 +1,7 @@
-// matmul   c = a · b                                       da = dc · bᵀ,  db = aᵀ · dc
-// linear   y = f(z), z = x · weightᵀ + bias                dz = dy ∘ f'(z),  dx = dz · weight,  dweight = dzᵀ · x,
-// dbias = Σ_rows dz Every product is one gemm; bias and activation are its epilogue where gemm has one, dz and dbias
-// are made in one pass.
+// matmul   c = a · b                              da = dc · bᵀ,  db = aᵀ · dc
+// linear   y = f(z),  z = x · weightᵀ + bias      dx = dz · weight,  dweight = dzᵀ · x,  dbias = Σ dz over the rows,
+//                                                 where dz = dy ∘ f'(z)
+// Every product is one gemm; bias and activation are its epilogue where gemm has one. One pass makes dz and dbias.
 #include "ops/column_sums.h"
 #include "ops/ops.h"
 #include "ops/pointwise.h"

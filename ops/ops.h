@@ -10,6 +10,9 @@
 
 namespace tapedeck {
 
+// A list reads best as one:
+// clang-format off
+
 // Element by element, y has x's shape (pointwise.cpp; formulas and derivatives in pointwise.h)
 Tensor add(const Tensor& a, const Tensor& b);      // a + b
 Tensor sub(const Tensor& a, const Tensor& b);      // a − b
@@ -27,19 +30,19 @@ Tensor log(const Tensor& x);                       // natural; −inf at 0, NaN 
 
 // Matrix products (matmul.cpp)
 Tensor matmul(const Tensor& a, const Tensor& b);   // [M,K],[K,N] -> [M,N]; [B,M,K],[B,K,N] -> [B,M,N]
-// y = activation(x · weightᵀ + bias) in one pass: x [..., in], weight [out, in], bias [out] or an empty Tensor
 enum class Activation : uint8_t { none, relu, gelu, gelu_erf, silu, tanh, sigmoid };
 Activation find_activation(std::string_view name);  // throws UsageError naming the known ones
+// y [..., out] = activation(x · weightᵀ + bias) in one pass: x [..., in], weight [out, in], bias [out] or an empty Tensor
 Tensor linear(const Tensor& x, const Tensor& weight, const Tensor& bias, Activation activation = Activation::none);
 
-// Over the last axis
+// Over the last axis; y has x's shape (softmax.cpp)
 Tensor softmax(const Tensor& x);                   // e^(x − max) / Σ e^(x − max)
 Tensor log_softmax(const Tensor& x);               // x − max − log Σ e^(x − max)
 
-// Losses, each one number
+// Losses, each one number (cross_entropy.cpp, mse.cpp)
 constexpr int32_t ignored_label = -1;              // such a row counts neither in the mean nor in any gradient
-Tensor cross_entropy(const Tensor& logits, const Tensor& labels);  // [N,C], i32 [N]: mean of −log softmax[label]; 0 when all are ignored
-Tensor mse(const Tensor& x, const Tensor& target);                 // mean (x − target)²
+Tensor cross_entropy(const Tensor& logits, const Tensor& labels);  // [N, C], [N]: mean −log softmax[label], 0 if all ignored
+Tensor mse(const Tensor& x, const Tensor& target);                 // mean (x − target)²; one shape
 
 // Reductions to one number, in a fixed order for any thread count (reduce.cpp)
 Tensor sum(const Tensor& x);
@@ -53,11 +56,13 @@ Tensor slice(const Tensor& x, int axis, int64_t begin, int64_t end); // begin �
 Tensor cast(const Tensor& x, DType dtype);                           // rounds to nearest even; the gradient is cast back
 
 // Each element is 0 with probability p, else x / (1 − p) [Srivastava et al. 2014]. The mask is a pure function of
-// (seed, step, site, index) (dropout.cpp).
+// (seed, step, site, index) (dropout.cpp). p is at least 0 and below 1.
 struct RandomKey {
   uint64_t seed = 0, step = 0;
   uint32_t site = 0;
 };
 Tensor dropout(const Tensor& x, double p, const RandomKey& key);
+
+// clang-format on
 
 }  // namespace tapedeck

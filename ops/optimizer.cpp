@@ -1,14 +1,14 @@
-// sgd       w −= rate · g
-// momentum  u = μ u + g,                              w −= rate · u                             [Polyak 1964, as in
-// Sutskever et al. 2013] adam      m = β₁ m + (1−β₁) g,  v = β₂ v + (1−β₂) g², w −= rate · (m / (1−β₁ᵗ)) / (√(v /
-// (1−β₂ᵗ)) + ε)   [Kingma & Ba 2015] adamw     w −= rate · λ w, then as adam [Loshchilov & Hutter 2019] with g = clip /
-// max(clip, ‖g‖) · gradient, plus λ w in the first three.
+// One step, where g is the gradient times min(1, clip / its norm), plus λ w in the first three:
+//   sgd       w −= rate · g
+//   momentum  u = μ u + g            w −= rate · u                                      [Polyak 1964]
+//   adam      m = β₁ m + (1−β₁) g    w −= rate · (m / (1−β₁ᵗ)) / (√(v / (1−β₂ᵗ)) + ε)   [Kingma & Ba 2015]
+//             v = β₂ v + (1−β₂) g²
+//   adamw     as adam, and w −= rate · λ w                                              [Loshchilov & Hutter 2019]
 #include "ops/optimizer.h"
 
 #include <cmath>
 
 #include "engine/launch.h"
-#include "engine/math.h"
 #include "engine/scope.h"
 
 namespace tapedeck {

@@ -1,5 +1,5 @@
-// A multi-layer perceptron, as one would draw it:  features → [linear → activation → dropout] × hidden → linear →
-// classes
+// A multi-layer perceptron, as one would draw it:
+//   features → [linear → activation → dropout] × hidden layers → linear → outputs
 #pragma once
 #include <deque>
 #include <string>
@@ -10,6 +10,7 @@
 namespace tapedeck {
 
 struct Mlp : Module {
+  // hidden: the width of each hidden layer; p: the share of activations that dropout drops.
   Mlp(int64_t features, const std::vector<int64_t>& hidden, int64_t outputs, Activation activation, double p)
       : Module("mlp") {
     int64_t width = features;
