@@ -4,7 +4,6 @@
 #include <cmath>
 #include <numeric>
 
-#include "data/byte_count.h"
 #include "data/loader.h"
 #include "engine/check.h"
 

@@ -23,8 +23,7 @@ class PackedFile {
   size_t read(uint8_t* out, size_t n);
 
   bool is_gzip() const { return inflater_ != nullptr; }
-  uint64_t file_bytes() const { return file_bytes_; }  // as it lies on disk
-  const std::string& name() const { return name_; }    // without its folder, for messages
+  const std::string& name() const { return name_; }  // without its folder, for messages
 
  private:
   size_t unpack(uint8_t* out, size_t n);
@@ -32,7 +31,7 @@ class PackedFile {
 
   std::string name_;
   std::ifstream file_;
-  uint64_t file_bytes_ = 0;
+  uint64_t file_bytes_ = 0;  // as it lies on disk
   std::unique_ptr<z_stream_s> inflater_;
   std::vector<uint8_t> packed_;  // what inflater_ has not yet taken
   bool finished_ = false;        // the gzip data ended, and its checksum agreed

@@ -55,8 +55,8 @@ template <class T>
 void run_gemm(const Gemm& g) {
   constexpr double grain_flops = 1e6;  // work for about 10 µs, which repays waking a thread
   const double flops = 2.0 * g.m * g.n * std::max<int64_t>(g.k, 1);
-  const auto grain = [&](int64_t parts) {
-    return std::max<int64_t>(1, static_cast<int64_t>(grain_flops * parts / flops));
+  const auto grain = [&](int64_t lines) {  // how many of the rows or columns that a product consists of are that much
+    return std::max<int64_t>(1, static_cast<int64_t>(grain_flops * lines / flops));
   };
   if (g.batch > 1)
     return parallel_ranges(g.batch, grain(1), [&](int64_t begin, int64_t end) {

@@ -1,7 +1,8 @@
 // Gemm: one contract for matrix products on every device.
 //   C = alpha · op(A) · op(B) + beta · C, then the epilogue;   op(A) is m×k, op(B) is k×n, C is m×n, all row-major
 // A is stored k×m when transpose_a, B n×k when transpose_b. With beta = 0 the old C is never read. `batch` products lie
-// at the given strides (in elements). Sums run in Acc<T>; f32 on the CPU is bitwise repeatable for a thread count.
+// at the given strides (in elements). Sums run in Acc<T>, on `emulated` in f64; a result is bitwise repeatable for a
+// thread count.
 #pragma once
 #include <cstdint>
 
@@ -31,6 +32,8 @@ struct Gemm {
   void* aux = nullptr;  // m×n, gets C + bias when given; for batch = 1 with an epilogue
 };
 
+// All pointers lead to that device's memory. Throws Error for another dtype than f32 and f64, a negative size, an
+// epilogue without a bias, and an aux where there is no place for it.
 void gemm(Device device, const Gemm& g);
 
 }  // namespace tapedeck

@@ -1,5 +1,5 @@
-// Host and device marks. One functor serves every device, so the code that a GPU may run is marked HD; a C++ compiler
-// sees nothing there.
+// Host and device marks. One functor serves every device, so the code that a GPU may run is marked HD. A C++ compiler
+// reads there that it must inline, without which it would not vectorise a loop over the functor.
 #pragma once
 
 #if defined(__CUDACC__)

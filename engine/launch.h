@@ -1,5 +1,5 @@
 // map, each and rows: the three ways to run a functor on a device. This file owns grids, guards, vector loops and
-// threads, so that kernels never see them, and is the only place besides the backends that asks which device it is.
+// threads, so that kernels never see them and no op asks which device it runs on.
 #pragma once
 #include <algorithm>
 #include <cstddef>

@@ -1,5 +1,5 @@
-// Scope("block3") names the part of the model at work. One stack of names serves error messages, parameter paths,
-// the graph print-out and the profiler.
+// Scope("hidden0") names the part of the model at work. One stack of names serves error messages and the drawing of the
+// tape.
 #pragma once
 #include <string>
 #include <string_view>

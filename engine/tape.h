@@ -42,7 +42,8 @@ class Want {  // where the gradient with respect to one input goes
   explicit Want(const Tensor& x) : slot_(x.grad), shape_(x.shape), dtype_(x.dtype), device_(x.device()) {}
   explicit operator bool() const { return slot_ != nullptr; }
 
-  // The memory to write dL/dx to. Call it once per backward; `add` of the result says whether to add or to write.
+  // The memory to write dL/dx to, and whether to add to what is there or to write over it. An op takes it once in its
+  // backward, by one of target(), into() and give(): taken again it would say `add`, to memory that is not yet written.
   struct Target {
     Tensor sum;
     bool add;
@@ -74,7 +75,10 @@ struct Node {
   std::function<void(const Tensor& dy)> backward;
 };
 
-class Tape {  // records on this thread from its construction until it dies; the innermost tape records
+// Records what its thread runs, from its construction until it dies; of several the innermost records. Tapes and
+// NoTapes die in the reverse order of their construction and on their own thread, as local variables do: each puts back
+// the one around it.
+class Tape {
  public:
   Tape();
   ~Tape();
@@ -82,7 +86,7 @@ class Tape {  // records on this thread from its construction until it dies; the
   Tape& operator=(const Tape&) = delete;
 
   // Fills the gradient slots of everything that leads to `loss` (one element), starting from dL/dloss = seed. Nodes are
-  // freed as it goes, so a second call throws.
+  // freed as it goes. Throws Error on a second call, and for a loss of several elements or from elsewhere.
   void backward(const Tensor& loss, double seed = 1);
 
   const std::vector<Node>& nodes() const { return nodes_; }
@@ -97,7 +101,7 @@ class Tape {  // records on this thread from its construction until it dies; the
   bool used_ = false;
 };
 
-class NoTape {  // nothing is recorded while it lives
+class NoTape {  // its thread records nothing while it lives
  public:
   NoTape();
   ~NoTape();

@@ -43,7 +43,9 @@ struct Tensor {
 
   bool wants_gradient() const { return grad != nullptr; }
   Tensor& require_gradient();  // makes this tensor a leaf whose gradient gathers in `grad`
-  Tensor gradient() const;     // the gradient gathered so far; throws when there is none yet
+  // The gradient gathered so far; throws Error when there is none yet. Read it only: where an op passes its gradient on
+  // unchanged (add, reshape), several leaves share one memory.
+  Tensor gradient() const;
 
   Tensor to(Device device) const;  // a copy on that device; this tensor itself when it is there already
   template <class T>

@@ -28,7 +28,6 @@ class Optimizer {
 
   int64_t steps() const { return steps_; }  // those that changed the values
   size_t state_bytes() const;               // of moments
-  const OptimizerRule& rule() const { return rule_; }
 
  private:
   ParameterSet& parameters_;

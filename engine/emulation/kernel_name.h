@@ -1,4 +1,4 @@
-// kernel_name<F>(): the functor's name as a person writes it, "SoftmaxForward<float>", for messages and profiles.
+// kernel_name<F>(): the functor's name as a person writes it, "SoftmaxForward<float>", for messages.
 #pragma once
 #include <string>
 
