@@ -5,23 +5,9 @@
 #include <algorithm>
 #include <cstring>
 
+#include "engine/address_sanitizer.h"
 #include "engine/check.h"
 #include "engine/scope.h"
-
-#if defined(__SANITIZE_ADDRESS__)
-#define ASAN 1
-#elif defined(__has_feature)
-#if __has_feature(address_sanitizer)
-#define ASAN 1
-#endif
-#endif
-#if ASAN
-#include <sanitizer/asan_interface.h>
-#else
-#define ASAN_POISON_MEMORY_REGION(address, bytes) ((void)0)
-#define ASAN_UNPOISON_MEMORY_REGION(address, bytes) ((void)0)
-#define ASAN 0
-#endif
 
 namespace tapedeck {
 namespace {
@@ -45,13 +31,13 @@ Arena::Arena(std::string name, size_t capacity, bool checked)
 }
 
 Arena::~Arena() {
-  ASAN_UNPOISON_MEMORY_REGION(slab_, touched_);
+  unpoison(slab_, touched_);
   munmap(slab_, capacity_);
 }
 
 void* Arena::allocate(size_t bytes) {
   std::lock_guard lock(mutex_);
-  const bool red_zone = checked_ || ASAN;
+  const bool red_zone = checked_ || under_address_sanitizer;
   const size_t padded =
       bytes > capacity_ ? bytes : round_up(std::max<size_t>(bytes, 1)) + (red_zone ? red_zone_bytes : 0);
   const auto gap = gaps_.lower_bound({padded, 0});
@@ -71,12 +57,12 @@ void* Arena::allocate(size_t bytes) {
   use_.peak_bytes = std::max(use_.peak_bytes, use_.bytes);
   char* address = slab_ + offset;
   if (red_zone) {
-    ASAN_UNPOISON_MEMORY_REGION(address, padded);
-    memset(address, 0xff, bytes);
-    memset(address + bytes, red_zone_byte, padded - bytes);
-    ASAN_POISON_MEMORY_REGION(address, padded);
+    unpoison(address, padded);
+    std::memset(address, 0xff, bytes);
+    std::memset(address + bytes, red_zone_byte, padded - bytes);
+    poison(address, padded);
   }
-  ASAN_UNPOISON_MEMORY_REGION(address, bytes);
+  unpoison(address, bytes);
   return address;
 }
 
@@ -90,7 +76,7 @@ void Arena::release(void* address) noexcept {
   use_.bytes -= buffer->second.bytes;
   use_.buffers -= 1;
   buffers_.erase(buffer);
-  ASAN_POISON_MEMORY_REGION(address, size);
+  poison(address, size);
 
   auto after = gap_at_.lower_bound(offset);
   if (after != gap_at_.end() && after->first == offset + size) {
@@ -132,7 +118,8 @@ void Arena::set_checked(bool on) {
 }
 
 bool Arena::intact(size_t offset, const Buffer& buffer) const {
-  if (ASAN || !buffer.red_zone) return true;  // AddressSanitizer has stopped the program at the write itself
+  // AddressSanitizer has stopped the program at the write itself.
+  if (under_address_sanitizer || !buffer.red_zone) return true;
   return std::all_of(slab_ + offset + buffer.bytes, slab_ + offset + buffer.padded,
                      [](char byte) { return static_cast<unsigned char>(byte) == red_zone_byte; });
 }

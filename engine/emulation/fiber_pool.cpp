@@ -5,7 +5,7 @@
 
 #include <new>
 
-#include "engine/emulation/address_sanitizer.h"
+#include "engine/address_sanitizer.h"
 
 namespace tapedeck::emulation {
 namespace {

@@ -3,7 +3,7 @@
 #include <algorithm>
 #include <cstring>
 
-#include "engine/emulation/address_sanitizer.h"
+#include "engine/address_sanitizer.h"
 
 namespace tapedeck::emulation {
 namespace {

@@ -1,4 +1,4 @@
-// What the emulation tells AddressSanitizer (switches of stacks, bytes not to be touched); empty in other builds.
+// What arena and emulation tell AddressSanitizer (bytes not to be touched, switches of stacks); empty in other builds.
 #pragma once
 #include <cstddef>
 
@@ -15,7 +15,7 @@
 #include <sanitizer/common_interface_defs.h>
 #endif
 
-namespace tapedeck::emulation {
+namespace tapedeck {
 
 #if defined(TAPEDECK_ADDRESS_SANITIZER)
 
@@ -39,4 +39,4 @@ inline void finish_switch(void*, const void**, size_t*) {}
 
 #endif
 
-}  // namespace tapedeck::emulation
+}  // namespace tapedeck
