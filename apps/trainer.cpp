@@ -101,7 +101,11 @@ bool Trainer::take_step() {
   reason_ = text(
       "diverged at step {}: the loss is {} and the gradient {}; no weight was changed by this step. Try a lower --lr "
       "(now {}) or --clip 1",
-      step_, loss, where.empty() ? "overflows" : "of " + where + " is not finite", rate);
+      step_, loss,
+      !where.empty()        ? "of " + where + " is not finite"
+      : std::isfinite(norm) ? "is finite"
+                            : "is so long that its norm overflows",
+      rate);
   return false;
 }
 
@@ -215,7 +219,6 @@ Summary Trainer::summarise() {
   const double seconds = clock_.training();
   if (step_ > 0 && seconds > 0) {
     s.throughput.examples_per_s = static_cast<double>(examples_) / seconds;
-    s.data_wait_ratio = clock_.seconds(Phase::data_wait) / seconds;
     s.gflops = learner_->model->training_flops() * *s.throughput.examples_per_s / 1e9;
   }
   if (dtype_ == DType::f32 && device_ == Device::cpu)
