@@ -30,8 +30,9 @@ size_t& pending_saved_bytes() {  // of the op that is about to be recorded
 }  // namespace
 
 Kept::Kept(const Tensor& x) : x_(x) {
+  const bool lives_anyway = x.grad && x.grad->given;  // a parameter
   x_.grad = nullptr;
-  if (x_.data && !x_.data.held()) pending_saved_bytes() += x_.bytes();
+  if (x_.data && !x_.data.held() && !lives_anyway) pending_saved_bytes() += x_.bytes();
   hold();
 }
 
