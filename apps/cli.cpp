@@ -11,6 +11,7 @@
 
 #include "apps/machine.h"
 #include "apps/options.h"
+#include "data/nearest.h"
 #include "engine/check.h"
 
 namespace tapedeck {

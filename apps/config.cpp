@@ -5,9 +5,9 @@
 #include <nlohmann/json.hpp>
 
 #include "apps/config_file.h"
-#include "apps/machine.h"
 #include "apps/options.h"
 #include "engine/check.h"
+#include "engine/device.h"
 
 namespace tapedeck {
 namespace {

@@ -1,19 +1,16 @@
 #include "apps/machine.h"
 
 #include <fmt/format.h>
+#include <unistd.h>
 
 #include <algorithm>
-#include <array>
 #include <chrono>
 #include <fstream>
 #include <nlohmann/json.hpp>
 #include <sstream>
 #include <thread>
 
-#if defined(__linux__)
-#include <sched.h>
-#include <unistd.h>
-#endif
+#include "engine/device.h"
 
 #ifndef TAPEDECK_VERSION
 #define TAPEDECK_VERSION "development"
@@ -90,14 +87,6 @@ std::string version_text() {
                      build.compiler, build.flags, build.libraries, build.commit);
 }
 
-int allowed_cores() {
-#if defined(__linux__)
-  cpu_set_t set;
-  if (sched_getaffinity(0, sizeof set, &set) == 0) return std::max(1, CPU_COUNT(&set));
-#endif
-  return std::max(1u, std::thread::hardware_concurrency());
-}
-
 Machine this_machine() {
   Machine machine;
   machine.processor = cpuinfo({"model name", "Model", "Hardware", "CPU part"});
@@ -106,11 +95,9 @@ Machine this_machine() {
   for (std::string flag; flags >> flag;)
     if (std::find(std::begin(kFeatures), std::end(kFeatures), flag) != std::end(kFeatures))
       machine.features.push_back(flag);
-  machine.logical_cores = machine.allowed_cores = allowed_cores();
-#if defined(__linux__)
+  machine.allowed_cores = allowed_cores();
   machine.logical_cores = static_cast<int>(std::max(1l, sysconf(_SC_NPROCESSORS_ONLN)));
   machine.memory_bytes = static_cast<int64_t>(sysconf(_SC_PHYS_PAGES)) * sysconf(_SC_PAGESIZE);
-#endif
   return machine;
 }
 

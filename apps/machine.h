@@ -22,7 +22,6 @@ struct Machine {
   int64_t memory_bytes = 0;           // 0: unknown
 };
 Machine this_machine();
-int allowed_cores();
 
 struct Load {
   double idle_share = 1;  // of all cores, 0 to 1, while this process slept

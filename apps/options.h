@@ -50,7 +50,6 @@ struct Option {
 std::span<const Option> all_options();
 const Option* find_option(std::string_view name, unsigned command);   // dashes and underscores are the same; null: none
 std::string nearest_option(std::string_view name, unsigned command);  // by edit distance, synonyms included
-size_t edit_distance(std::string_view a, std::string_view b);         // Levenshtein
 
 // options_value.cpp: between text and members. `where` begins the message: "--batch", "settings.json: batch".
 void set_value(Config& config, const Option& option, std::string_view text, std::string_view where);

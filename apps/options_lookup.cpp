@@ -1,9 +1,8 @@
 // Finds options by name, and the nearest one to a name that does not exist.
 #include <algorithm>
-#include <numeric>
-#include <utility>
 
 #include "apps/options.h"
+#include "data/nearest.h"
 
 namespace tapedeck {
 namespace {
@@ -32,17 +31,6 @@ const Option* find_option(std::string_view name, unsigned command) {
   for (const Option& option : all_options())
     if ((option.commands & command) && wanted == option.name) return &option;
   return nullptr;
-}
-
-size_t edit_distance(std::string_view a, std::string_view b) {
-  std::vector<size_t> row(b.size() + 1);  // distances of the prefixes of b from the prefix of a read so far
-  std::iota(row.begin(), row.end(), size_t{0});
-  for (size_t i = 0; i < a.size(); ++i) {
-    size_t diagonal = row[0]++;
-    for (size_t j = 0; j < b.size(); ++j)
-      diagonal = std::exchange(row[j + 1], std::min({row[j + 1] + 1, row[j] + 1, diagonal + (a[i] != b[j])}));
-  }
-  return row.back();
 }
 
 std::string nearest_option(std::string_view name, unsigned command) {

@@ -13,9 +13,10 @@ const char* name(Device device);
 // The device of that name. Throws UsageError naming the known ones.
 Device find_device(std::string_view name);
 
-// Threads that CPU loops and gemm use. set_threads(0) takes one per core this process may run on and returns what was
-// set.
+// Threads that CPU loops and gemm use. set_threads(0) takes one per core that this process may run on; it returns what
+// was set, and throws Error for less than 0 or more than max_threads.
 constexpr int max_threads = 1024;
+int allowed_cores();  // 1 to max_threads; a container or taskset may allow fewer than the machine has
 int threads();
 int set_threads(int count);
 

@@ -10,6 +10,8 @@
 #include "apps/config.h"
 #include "apps/machine.h"
 #include "apps/options.h"
+#include "data/nearest.h"
+#include "engine/device.h"
 
 using namespace tapedeck;
 namespace fs = std::filesystem;
