@@ -94,7 +94,8 @@ struct Setting {  // one flag as it stood on the command line: "lr", "1e-3"
 // Throws UsageError with one sentence: unknown or repeated option, value, range, or two that exclude each other.
 Config configure(std::string_view command, const std::vector<Setting>& flags, const char* omp_num_threads = nullptr);
 
-// The configuration that a run folder was made with. Throws Error when the folder holds no readable config.json.
+// The configuration that a run folder was made with, all of its values from its config.json. Throws UsageError where
+// the folder holds none, or one that read_config_file (config_file.h) refuses.
 Config run_config(const std::filesystem::path& folder);
 
 Json to_json(const Config& config);  // {"format_version": 1, "command": …, "lr": {"value": …, "origin": …}, …}

@@ -13,7 +13,8 @@
 #include "apps/record.h"
 #include "apps/stats.h"
 #include "engine/gemm.h"
-#include "engine/tape.h"
+#include "engine/launch.h"
+#include "engine/tensor.h"
 
 namespace tapedeck {
 namespace {

@@ -48,7 +48,7 @@ struct Summary {
     Count skipped, growths, backoffs;
   } loss_scale;
 
-  std::string status;  // "done", "target reached", "target not reached", "diverged", "interrupted"
+  std::string status;  // "done", "target reached", "target not reached", "diverged"
 };
 
 // Fills what the configuration, the clock and the tracker know (target from `tracker` when there is one).
