@@ -56,7 +56,7 @@ test-clang: setup  ## all tests, compiled by clang
 	$(call build,build-clang,-DCMAKE_CXX_COMPILER=clang++)
 	$(call ctest,build-clang)
 
-test-portable: setup  ## all tests in a Debug build for any processor, with no threads, no oneDNN and no assembly of ours
+test-portable: setup  ## all tests in a Debug build for any processor, with no oneDNN and no assembly of ours
 	$(call build,build-portable,-DCMAKE_BUILD_TYPE=Debug -DTAPEDECK_NATIVE=OFF \
 	  -DTAPEDECK_ONEDNN=off -DTAPEDECK_UCONTEXT=ON)
 	$(call ctest,build-portable)
