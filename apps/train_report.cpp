@@ -57,9 +57,8 @@ std::string run_report(const Summary& s, const Trainer& trainer, const Problem& 
        fmt::format(" after {} steps, {:.1f} epochs", s.steps.value_or(0), s.epochs.value_or(0)));
   if (s.step_ms)
     line(fmt::format(
-        "step {:.3g} ms (median; 5 % to 95 %: {:.3g} to {:.3g}; n = {}), {:.3g} examples/s, {:.3g} GFLOP/s, {:.0f} % "
-        "of "
-        "it waiting for data",
+        "step {:.3g} ms (median; 5 % to 95 %: {:.3g} to {:.3g}; n = {}), {:.3g} examples/s, {:.3g} GFLOP/s, "
+        "{:.0f} % of it waiting for data",
         s.step_ms->median_ms, s.step_ms->p05_ms, s.step_ms->p95_ms, s.step_ms->n,
         s.throughput.examples_per_s.value_or(0), s.gflops.value_or(0), 100 * s.data_wait_ratio.value_or(0)));
   line(fmt::format("time: training {:.2f} s, evaluation {:.2f}, loading data {:.2f}, warm-up {:.2f}, in all {:.2f}",

@@ -9,8 +9,8 @@
 // oracle the same numbers as an Array; everything else (a factor, an axis, a key) reaches both as it is. The extent
 // `ragged` takes each value of ragged_extents in turn, wherever it stands. Each line checks, for f64 and f32:
 //   1  the value against the oracle, and that nobody wrote to the inputs
-//   2  the gradient: in f64 against central differences of Σ r ∘ y with a fixed r, and f32 against f64; one that is zero
-//      everywhere fails, because it proves nothing
+//   2  the gradient: in f64 against central differences of Σ r ∘ y with a fixed r, and f32 against f64; one that is
+//      zero everywhere fails, because it proves nothing
 //   3  fan-out: two uses of the inputs double the gradient; whatever subset of inputs wants one gets the same gradient
 //   4  cpu equals emulated, whose lanes run forward and in reverse, in value and gradient
 //   5  memory: fresh memory is NaN, so an element left unwritten shows; nothing writes past its end or stays alive
