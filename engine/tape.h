@@ -3,8 +3,8 @@
 // no recursion.
 //
 // An op ends in   return record("softmax", y, {&x}, [y = keep(y), dx = want(x)](const Tensor& dy) { … });
-//   keep(x)  holds a value for the backward pass, counts its bytes unless it is a parameter, and refuses changes to it
-//   until the node dies want(x)  is where the op's gradient with respect to x goes; false when nobody asked for it
+//   keep(x)  holds a value for backward, counts its bytes unless it is a parameter, and refuses changes to it meanwhile
+//   want(x)  is where the op's gradient with respect to x goes; false when nobody asked for it
 #pragma once
 #include <cstddef>
 #include <functional>
