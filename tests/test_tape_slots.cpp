@@ -33,7 +33,7 @@ TEST_CASE("tape: two passes on two tapes add up in the leaf, and only there") {
 }
 
 TEST_CASE("tape: what the tape keeps cannot be filled or copied over, neither through a view") {
-  // Fault (B22): a saved value is changed between forward and backward, and the gradient is wrong without an error.
+  // Fault: a saved value is changed between forward and backward, and the gradient is wrong without an error.
   Tensor a = leaf({1, 2});
   const Values expected = {std::exp(1.0), std::exp(2.0)};
   for (bool by_view : {false, true}) {
