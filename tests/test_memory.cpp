@@ -36,7 +36,7 @@ struct Use {
 };
 
 TEST_CASE("memory: live buffers, bytes and the process are as large after 2,000 steps as after 100") {
-  // Fault (B95): a running total of losses, or a stored metric, keeps every step's tape and memory grows with each.
+  // Fault: a running total of losses, or a stored metric, keeps every step's tape and memory grows with each.
   Arena& arena = backend(Device::cpu).arena();
   const int64_t batch = 64, in = 64, hidden = 64, out = 10;
   const Tensor x = Tensor::full({batch, in}, DType::f32, Device::cpu, 0.5);
