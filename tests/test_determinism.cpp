@@ -44,7 +44,7 @@ std::vector<float> step() {
 }
 
 TEST_CASE("determinism: a step is bitwise the same for a thread count, and within rounding for another") {
-  // Fault (B11): the same seed gives other numbers from run to run when there is more than one thread.
+  // Fault: the same seed gives other numbers from run to run when there is more than one thread.
   std::vector<float> reference;
   double largest = 0;
   for (int count : {1, 2, 4, 8}) {
