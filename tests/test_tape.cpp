@@ -29,7 +29,7 @@ Tensor counted(const Tensor& x, int& runs) {
 }
 
 TEST_CASE("tape: a second backward is refused and changes nothing") {
-  // Fault (B19): backward over freed values runs and gives a wrong gradient without a word.
+  // Fault: backward over freed values runs and gives a wrong gradient without a word.
   Tensor x = number(3);
   Tape tape;
   const Tensor y = mul(x, x);
