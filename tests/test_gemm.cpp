@@ -204,7 +204,7 @@ TEST_CASE("gemm: work split among threads covers C once, either way round") {
 }
 
 TEST_CASE("gemm: the same threads give the same bits, other threads the same within rounding") {
-  // Fault (B11): the order of additions follows the scheduling, and runs with one seed drift apart.
+  // Fault: the order of additions follows the scheduling, and runs with one seed drift apart.
   const Problem<float> p({.m = 259, .n = 130, .k = 257, .epilogue = Epilogue::bias_relu});
   for (int count : {1, 2, 4}) {
     const Threads threads(count);
