@@ -15,7 +15,7 @@ namespace {
 using namespace test;
 
 TEST_CASE("tape: two passes on two tapes add up in the leaf, and only there") {
-  // Fault (B18): a second backward counts the intermediate gradients of the first, and the leaf gets 96 instead of 64.
+  // Fault: a second backward counts the intermediate gradients of the first, and the leaf gets 96 instead of 64.
   Tensor x = number(2);
   const auto pass = [&] {
     Tape tape;
