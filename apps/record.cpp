@@ -34,7 +34,7 @@ bool all_finite(const Json& value) {
   return !value.is_structured() || std::all_of(value.begin(), value.end(), all_finite);
 }
 
-// Files that a run folder may hold. --force removes these and nothing else.
+// Files that a run folder may hold. --force removes these, also of a repeat's seeds, and nothing else.
 constexpr const char* kRunFiles[] = {"config.json",  "machine.json",      "metrics.jsonl",
                                      "summary.json", "model.safetensors", "best.safetensors"};
 
@@ -42,6 +42,21 @@ bool holds_run(const fs::path& folder) {
   for (const char* file : kRunFiles)
     if (fs::exists(folder / file)) return true;
   return false;
+}
+
+// The runs of an earlier --repeat stand in folders seed-NUMBER.
+bool is_seed(const fs::path& folder) {
+  const std::string name = folder.filename().string();
+  return name.starts_with("seed-") && name.size() > 5 && name.find_first_not_of("0123456789", 5) == name.npos;
+}
+
+void remove_run(const fs::path& folder) {
+  for (const char* file : kRunFiles) fs::remove(folder / file);
+  for (const auto& entry : fs::directory_iterator(folder))
+    if (entry.is_directory() && is_seed(entry.path()) && holds_run(entry.path())) {
+      remove_run(entry.path());
+      if (fs::is_empty(entry.path())) fs::remove(entry.path());
+    }
 }
 
 fs::path first_free(const Config& config) {
@@ -57,13 +72,17 @@ fs::path make_folder(const Config& config) try {
   const fs::path path = config.out;
   if (fs::exists(path) && !fs::is_directory(path))
     throw UsageError(fmt::format("--out {}: is a file, needs a folder; choose another name", config.out));
+  const auto refuse = [&] {
+    throw UsageError(
+        fmt::format("--out {}: holds a run already; choose another, or --force to replace it", config.out));
+  };
   if (fs::exists(path) && holds_run(path)) {
-    if (!config.force)
-      throw UsageError(
-          fmt::format("--out {}: holds a run already; choose another, or --force to replace it", config.out));
-    for (const char* file : kRunFiles) fs::remove(path / file);
+    if (!config.force) refuse();
+    remove_run(path);
   }
   fs::create_directories(path);
+  const File claim(std::fopen((path / "config.json").c_str(), "wbx"), std::fclose);  // x: one process alone succeeds
+  if (!claim && errno == EEXIST) refuse();
   return path;
 } catch (const fs::filesystem_error& e) {
   throw UsageError(fmt::format("--out {}: cannot be made: {}; choose another", e.path1().string(), e.code().message()));
@@ -109,8 +128,17 @@ RunFolder::RunFolder(const Config& config) : path_(make_folder(config)) {
     write("machine.json", machine_json(this_machine(), measure_load(), config.threads));
     metrics_ = std::make_unique<JsonLines>(path_ / "metrics.jsonl");
   } catch (const Error& e) {  // at the start it is the choice of the folder that was wrong
+    abandon();
     throw UsageError(fmt::format("--out {}; choose another folder", e.what()));
   }
+}
+
+void RunFolder::abandon() {
+  std::error_code ignored;  // there is an error to report already
+  const std::uintmax_t size = fs::file_size(path_ / "metrics.jsonl", ignored);
+  if (!ignored && size > 0) return;
+  for (const char* file : kRunFiles) fs::remove(path_ / file, ignored);
+  fs::remove(path_, ignored);  // stays when something else is in it
 }
 
 void RunFolder::append(Json metrics) { metrics_->append(std::move(metrics)); }

@@ -37,8 +37,9 @@ class RunFolder {
   explicit RunFolder(const Config& config);
 
   const std::filesystem::path& path() const { return path_; }
-  void append(Json metrics);                         // a line of metrics.jsonl
+  void append(Json metrics);                                // a line of metrics.jsonl
   void write(std::string_view file, const Json& document);  // adds format_version
+  void abandon();  // takes away what a run left that failed before its first line of metrics
 
  private:
   std::filesystem::path path_;

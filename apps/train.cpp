@@ -1,7 +1,6 @@
 // tapedeck train: trains a model, saves a run folder, reports how long the target took. With --repeat, one run a seed.
 #include <fmt/format.h>
 
-#include <filesystem>
 #include <iostream>
 
 #include "apps/cli.h"
@@ -60,7 +59,13 @@ Summary train_once(const Config& config, const Problem& problem, Device device, 
   RunFolder folder(config);
   Progress progress(std::cerr, stderr_is_terminal(), config.quiet);
   Trainer trainer(config, problem, device, clock, progress, &folder);
-  Summary summary = trainer.run();
+  Summary summary;
+  try {
+    summary = trainer.run();
+  } catch (...) {
+    folder.abandon();
+    throw;
+  }
   folder.write("summary.json", to_json(summary));
   if (summary.status == "diverged") std::cerr << "tapedeck train: " << trainer.reason() << std::endl;
   report = run_report(summary, trainer, problem) + fmt::format("saved in {}\n", folder.path().string());
@@ -90,8 +95,6 @@ int run_train(const Config& config) {
   }
 
   RunFolder folder(config);  // holds the runs, one folder a seed, and what they come to together
-  for (const auto& entry : std::filesystem::directory_iterator(folder.path()))  // of an earlier --force with more seeds
-    if (entry.path().filename().string().starts_with("seed-")) std::filesystem::remove_all(entry.path());
   std::vector<Summary> runs;
   for (int64_t i = 0; i < config.repeat; ++i) {
     Config one = config;
@@ -99,7 +102,12 @@ int run_train(const Config& config) {
     one.repeat = 1;
     one.out = (folder.path() / fmt::format("seed-{}", one.seed)).string();
     TrainingClock own_clock;
-    runs.push_back(train_once(one, *problem, device, own_clock, report));
+    try {
+      runs.push_back(train_once(one, *problem, device, own_clock, report));
+    } catch (...) {
+      if (runs.empty()) folder.abandon();
+      throw;
+    }
   }
   const Json document = repeat_json(runs);
   folder.write("summary.json", document);

@@ -5,12 +5,15 @@
 #include <sys/resource.h>
 #include <unistd.h>
 
+#include <atomic>
+#include <chrono>
 #include <cmath>
 #include <csignal>
 #include <cstdlib>
 #include <fstream>
 #include <limits>
 #include <sstream>
+#include <thread>
 
 #include "apps/record.h"
 #include "apps/summary.h"
@@ -100,6 +103,7 @@ TEST_CASE("an output folder that cannot be used is refused at the start, with pa
   fs::create_directories("taken/metrics.jsonl.x");
   fs::create_directories("blocked/machine.json.tmp");  // a folder stands where a file is to be written
   CHECK(mentions(refusal(into("blocked")), {"blocked/machine.json", "Is a directory"}));
+  CHECK_FALSE(fs::exists("blocked/config.json"));
 }
 
 TEST_CASE("a read-only folder is refused") {
@@ -127,6 +131,50 @@ TEST_CASE("a folder that holds a run is refused, and --force replaces the run al
   const RunFolder folder(into("run", true));
   CHECK_FALSE(fs::exists("run/summary.json"));
   CHECK_EQ(text_of("run/notes.txt"), "mine");
+}
+
+// Fault: two programs given the same --out at the same time mixed their files into one run.
+TEST_CASE("of several that want the same folder at the same time one gets it") {
+  const TestFolder here;
+  for (int round = 0; round < 20; ++round) {
+    const std::string out = "run" + std::to_string(round);
+    std::atomic<int> accepted = 0;
+    const auto start = std::chrono::steady_clock::now() + std::chrono::milliseconds(5);
+    std::vector<std::thread> rivals;
+    for (int i = 0; i < 4; ++i)
+      rivals.emplace_back([&] {
+        const Config config = into(out);
+        std::this_thread::sleep_until(start);
+        accepted += refusal(config) == "accepted";
+      });
+    for (std::thread& rival : rivals) rival.join();
+    CHECK_EQ(accepted.load(), 1);
+  }
+}
+
+TEST_CASE("--force replaces the runs of a repeat's seeds, and leaves what only looks like one") {
+  const TestFolder here;
+  { const RunFolder parent(into("run")), seed(into("run/seed-1")), noted(into("run/seed-2")); }
+  std::ofstream("run/seed-2/notes.txt") << "mine";
+  fs::create_directories("run/seed-data");
+  std::ofstream("run/seed-data/summary.json") << "mine";
+  fs::create_directories("run/seed-3");
+  std::ofstream("run/seed-3/mine.txt") << "mine";
+  const RunFolder folder(into("run", true));
+  CHECK_FALSE(fs::exists("run/seed-1"));
+  CHECK_FALSE(fs::exists("run/seed-2/config.json"));
+  for (const char* file : {"run/seed-2/notes.txt", "run/seed-data/summary.json", "run/seed-3/mine.txt"})
+    CHECK_EQ(text_of(file), "mine");
+}
+
+TEST_CASE("a run abandoned before its first metrics leaves nothing, a later one all it had") {
+  const TestFolder here;
+  RunFolder(into("early")).abandon();
+  CHECK_FALSE(fs::exists("early"));
+  RunFolder late(into("late"));
+  late.append({{"step", 1}});
+  late.abandon();
+  CHECK(fs::exists("late/config.json"));
 }
 
 TEST_CASE("metrics are strict JSON lines, flushed, with null and a flag for what is not finite") {

@@ -133,6 +133,21 @@ TEST_CASE("a batch larger than the training part is refused with both numbers, b
         exit_done);
 }
 
+// Fault: --repeat removed every folder of --out whose name began with seed-, asked by --force or not.
+TEST_CASE("repeats leave alone what else is in their folder") {
+  const TemporaryFolder folder;
+  fs::create_directories(folder / "out/seed-data");
+  std::ofstream(folder / "out/seed-data/mine.txt") << "mine";
+  const std::vector<std::string> options = {"--data", "blobs", "--hidden", "4", "--steps", "2", "--repeat", "2"};
+  CHECK(train(options, folder / "out").code == exit_done);
+  CHECK(fs::exists(folder / "out/seed-2/model.safetensors"));
+  CHECK(tapedeck::test::tapedeck({"evaluate", folder / "out"}).code == exit_failed);
+  const Outcome forced = train({"--data", "blobs", "--hidden", "4", "--steps", "2", "--force"}, folder / "out");
+  CHECK(forced.code == exit_done);
+  CHECK_FALSE(fs::exists(folder / "out/seed-2"));
+  CHECK(read_file(folder / "out/seed-data/mine.txt") == "mine");
+}
+
 // Fault: repeats with one fixed seed are identical, so their spread says nothing.
 TEST_CASE("every repeat has a seed of its own, listed, and a curve of its own") {
   const TemporaryFolder folder;
@@ -215,8 +230,7 @@ TEST_CASE("too little memory has its own error type and exit code, says how much
     CHECK(contains(outcome.err, "wanted"));
     CHECK(contains(outcome.err, "of " + limit + ".0 MiB are free"));
     CHECK(contains(outcome.err, "--batch"));
-    CHECK_FALSE(fs::exists(out + "/model.safetensors"));
-    CHECK_FALSE(fs::exists(out + "/summary.json"));
+    CHECK_FALSE(fs::exists(out));
   }
   for (const char* hidden : {"2147483647", "2147483647,2147483647"}) {  // more than the machine has, than 63 bits hold
     const Outcome outcome = train({"--data", "digits", "--hidden", hidden}, folder / "huge");
