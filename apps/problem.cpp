@@ -1,6 +1,7 @@
 #include "apps/problem.h"
 
 #include <algorithm>
+#include <cmath>
 
 #include "data/loader.h"
 
@@ -9,7 +10,11 @@ namespace {
 
 constexpr int64_t score_batch = 1024;  // examples a forward pass while scoring
 
-int64_t argmax(std::span<const double> row) { return std::max_element(row.begin(), row.end()) - row.begin(); }
+// The place of the largest, or -1 where one is NaN: such a row names no class, and counts as wrong.
+int64_t argmax(std::span<const double> row) {
+  if (std::any_of(row.begin(), row.end(), [](double x) { return std::isnan(x); })) return -1;
+  return std::max_element(row.begin(), row.end()) - row.begin();
+}
 
 }  // namespace
 

@@ -2,7 +2,6 @@
 
 #include <algorithm>
 #include <cmath>
-#include <numeric>
 
 #include "apps/peaks.h"
 #include "engine/backend.h"
@@ -87,6 +86,7 @@ bool Trainer::take_step() {
     loss += share * learn(*learner_, problem_, inputs, pass, share);
     seen += count;
   }
+  if (std::isnan(loss)) loss = NAN;  // without the sign that a processor may give it
   const double rate = schedule_.rate(step_);
   const double norm = learner_->optimizer.step(std::isfinite(loss) ? rate : 0);  // a rate of 0 changes no weight
   examples_ += window;
@@ -94,7 +94,7 @@ bool Trainer::take_step() {
   times_.add(steady_seconds() - begin);
 
   const auto logging = clock_.enter(Phase::logging);
-  log_step(loss, norm, rate);
+  log_step({window, loss * static_cast<double>(window)}, norm, rate);
   if (std::isfinite(norm) && std::isfinite(loss)) return true;
   status_ = "diverged";
   const std::string where = learner_->parameters.first_not_finite();
@@ -109,12 +109,12 @@ bool Trainer::take_step() {
   return false;
 }
 
-void Trainer::log_step(double loss, double norm, double rate) {
-  losses_.push_back(loss);
+void Trainer::log_step(const LossSum& step, double norm, double rate) {
+  const double loss = step.mean();
+  losses_.push_back(step);
   if (step_ % epoch_steps_ == 0 && std::ssize(losses_) > std::max<int64_t>(epoch_steps_, 100))
     losses_.erase(losses_.begin(), losses_.end() - std::max<int64_t>(epoch_steps_, 100));
-  logged_loss_ += loss;
-  ++logged_steps_;
+  logged_.add(step);
   const bool at_interval = step_ % config_.log_every == 0 || !std::isfinite(loss) || step_ == last_step_;
   const double seconds = clock_.training();
   progress_.update({.step = step_,
@@ -131,11 +131,10 @@ void Trainer::log_step(double loss, double norm, double rate) {
                      {"examples", examples_},
                      {"seconds", seconds},
                      {"wall_seconds", clock_.total()},
-                     {"train_loss", logged_loss_ / static_cast<double>(logged_steps_)},
+                     {"train_loss", logged_.mean()},
                      {"gradient_norm", norm},
                      {"lr", rate}});
-  logged_loss_ = 0;
-  logged_steps_ = 0;
+  logged_ = {};
 }
 
 bool Trainer::evaluate_now() {
@@ -210,7 +209,9 @@ Summary Trainer::summarise() {
   s.epochs = static_cast<double>(examples_) / static_cast<double>(std::ssize(problem_.data().train));
   if (!losses_.empty()) {
     const int64_t window = std::min<int64_t>(std::ssize(losses_), step_ >= epoch_steps_ ? epoch_steps_ : 100);
-    s.final.train_loss = std::accumulate(losses_.end() - window, losses_.end(), 0.0) / static_cast<double>(window);
+    LossSum last;
+    std::for_each(losses_.end() - window, losses_.end(), [&](const LossSum& step) { last.add(step); });
+    s.final.train_loss = last.mean();
   }
   if (finite && validation_)
     s.final.validation_loss = validation_->loss, s.final.validation_accuracy = validation_->accuracy;

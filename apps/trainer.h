@@ -1,7 +1,8 @@
 // Trainer: one run from its first step to its target or its last step, and what it came to.
 #pragma once
-#include <functional>
 #include <optional>
+#include <string>
+#include <vector>
 
 #include "apps/config.h"
 #include "apps/experiment.h"
@@ -13,13 +14,21 @@
 
 namespace tapedeck {
 
+// Losses are means over examples, so that a short step does not count as much as a full one.
+struct LossSum {
+  int64_t examples = 0;
+  double sum = 0;
+  void add(const LossSum& more) { examples += more.examples, sum += more.sum; }
+  double mean() const { return sum / static_cast<double>(examples); }
+};
+
 class Trainer {
  public:
   // `folder` may be null: nothing is written then. `clock` runs on; data loading has been charged to it already.
   Trainer(const Config& config, const Problem& problem, Device device, TrainingClock& clock, Progress& progress,
           RunFolder* folder);
 
-  Summary run();
+  Summary run();  // once; a divergence is a status of the summary, any other failure throws Error
 
   // For people: which evaluation confirmed what, why the run ended.
   const std::optional<TargetTracker>& tracker() const { return tracker_; }
@@ -29,7 +38,7 @@ class Trainer {
  private:
   bool take_step();     // false: the run has diverged
   bool evaluate_now();  // true: the run is over
-  void log_step(double loss, double norm, double rate);
+  void log_step(const LossSum& step, double norm, double rate);
   void save_weights();
   Summary summarise();
 
@@ -48,9 +57,8 @@ class Trainer {
 
   StepTimes times_;
   int64_t step_ = 0, batches_ = 0, examples_ = 0, last_evaluation_ = 0;
-  std::vector<double> losses_;  // of each step since the last epoch began, at least 100
-  double logged_loss_ = 0;      // summed since the last line of metrics
-  int64_t logged_steps_ = 0;
+  std::vector<LossSum> losses_;  // of each step since the last full epoch began, and at least 100
+  LossSum logged_;               // since the last line of metrics
   std::optional<Score> validation_, best_;
   int64_t evaluations_without_gain_ = 0;
   std::string best_weights_;  // as a safetensors file

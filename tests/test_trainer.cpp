@@ -142,6 +142,17 @@ TEST_CASE("losses are means over examples, not over batches") {
   CHECK(score.loss == doctest::Approx(sum / 1078).epsilon(1e-10));
   CHECK(score.loss != doctest::Approx((means[0] + means[1]) / 2).epsilon(1e-6));  // else this shows nothing
 
+  // The 34 batches of an epoch in windows of 33: one step of 1,056 examples and one of 22.
+  Training uneven({{"data", "digits"}, {"hidden", "8"}, {"accumulate", "33"}, {"epochs", "1"}, {"precision", "fp64"}});
+  const double epoch = *uneven.trainer.run().final.train_loss;
+  Training first({{"data", "digits"}, {"hidden", "8"}, {"accumulate", "33"}, {"steps", "1"}, {"precision", "fp64"}});
+  const double full = *first.trainer.run().final.train_loss;
+  std::vector<int32_t> rest = epoch_order(problem.data().train, 1, 0);
+  rest.erase(rest.begin(), rest.begin() + 1056);
+  const double rest_loss = problem.score(first.trainer.learner().scoring(), rest).loss;
+  CHECK(epoch == doctest::Approx((1056 * full + 22 * rest_loss) / 1078).epsilon(1e-10));
+  CHECK(epoch != doctest::Approx((full + rest_loss) / 2).epsilon(1e-4));
+
   // Known answer: a model whose outputs miss by 1 in 1,024 rows and by 3 in 54 has the mean (1024 + 9 · 54) / 1078.
   Training numbers({{"data", "digits"}, {"loss", "mse"}, {"precision", "fp64"}, {"steps", "1"}});
   const Dataset& data = numbers.problem.data();
@@ -155,8 +166,15 @@ TEST_CASE("losses are means over examples, not over batches") {
   CHECK(numbers.problem.score(misses, data.train).loss == doctest::Approx((1024.0 + 9 * 54) / 1078).epsilon(1e-12));
 }
 
+// Fault: the largest of ten NaN is the first, so a broken model had all of class 0 right.
+TEST_CASE("outputs that are NaN name no class") {
+  Training training({{"data", "digits"}, {"hidden", "8"}});
+  const Model broken = [](const Tensor& x) { return Tensor::full({x.rows(), 10}, DType::f32, Device::cpu, NAN); };
+  CHECK(training.problem.score(broken, training.problem.data().test).accuracy == 0.0);
+}
+
 // Fault: a seed that reaches one of initial weights, order and masks, but not all three.
-TEST_CASE("a run is its seed's weights, order and masks step by step; warming up changes nothing of it") {
+TEST_CASE("a run is its seed's weights, order and masks step by step, warming up changes nothing of it") {
   for (const uint64_t seed : {4, 9}) {
     Training training({{"data", "blobs"},
                        {"hidden", "8"},
