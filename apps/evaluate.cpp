@@ -190,6 +190,9 @@ Json document(const Config& asked, const Evaluation& result, const Problem& prob
 int run_evaluate(const Config& asked) {
   const Device device = prepare_machine(asked);
   const Config run = config_of_run(asked);
+  if (run.repeat > 1)
+    throw Error(text("{}: holds the runs of {} seeds; name one, such as {}", asked.run, run.repeat,
+                     (std::filesystem::path(asked.run) / text("seed-{}", run.seed)).string()));
   const DType dtype = find_precision(run);
   const Problem problem(run, device, dtype);
   const auto model = make_model(run, problem);
@@ -198,6 +201,11 @@ int run_evaluate(const Config& asked) {
 
   const Evaluation result = evaluate(
       problem, [&](const Tensor& x) { return (*model)(x, {}); }, asked.split);
+  if (!std::isfinite(result.score.loss))
+    throw Diverged(
+        text("{}: the loss on the {} examples is not finite, so its answers mean nothing: train again with "
+             "a lower --lr (was {})",
+             asked.run, asked.split, run.lr));
   if (!asked.predictions.empty()) write_file(asked.predictions, result.predictions);
   if (asked.json)
     std::cout << json_text(document(asked, result, problem)) << "\n";

@@ -199,6 +199,19 @@ TEST_CASE("weights that are not those of the run's model are refused in one sent
   refuses(run, {"model.safetensors", "cannot be read"});
 }
 
+// Fault: weights of NaN were scored as a model that takes everything for class 0, with exit code 0.
+TEST_CASE("a saved model that computes NaN is refused, not scored") {
+  const Run run;
+  run.write("model.safetensors", changed_weights(run, [](auto& all) {
+              all[0].second = Tensor::full(all[0].second.shape, DType::f32, Device::cpu, NAN);
+            }));
+  const Outcome outcome = run.evaluate({"--predictions", run.path + "/predictions.csv"});
+  CHECK(outcome.code == exit_diverged);
+  CHECK(outcome.out.empty());
+  CHECK(contains(outcome.err, "not finite"));
+  CHECK_FALSE(fs::exists(run.path + "/predictions.csv"));
+}
+
 TEST_CASE("a model trained on other data is refused with what both hold") {
   const Run run;
   Json config = read_json(run.path + "/config.json");
