@@ -122,10 +122,11 @@ int run_parsed(const Parser& parser, std::span<const Command> commands, const ch
     const CLI::App& leaf = *parser.nodes.at(command.name);
     if (!leaf.parsed()) continue;
     running = command.name;
-    if (leaf.get_option("--help")->count()) {
-      std::cout << help(command);
-      return exit_done;
-    }
+    for (const CLI::App* node = &leaf; node; node = node->get_parent())  // --help may stand before the command too
+      if (node->get_option("--help")->count()) {
+        std::cout << help(command);
+        return exit_done;
+      }
     const unsigned bit = command_bit(command.name);
     if (!parser.app.remaining().empty())
       throw UsageError(

@@ -162,6 +162,14 @@ TEST_CASE("help of a command shows each option with its default, and one example
   }
 }
 
+// Fault: --help before the command was dropped, and the command ran.
+TEST_CASE("help may be asked for before the command too") {
+  const int before = runs;
+  CHECK_EQ(run({"--help", "train"}).out, run({"train", "--help"}).out);
+  CHECK_EQ(run({"data", "-h", "info"}).out, run({"data", "info", "-h"}).out);
+  CHECK_EQ(runs, before);
+}
+
 TEST_CASE("tapedeck alone gives an overview, --version the build") {
   const Outcome alone = run({});
   CHECK_EQ(alone.code, exit_done);
