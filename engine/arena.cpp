@@ -15,6 +15,11 @@ constexpr size_t red_zone_bytes = 256;
 constexpr unsigned char red_zone_byte = 0xA5;
 constexpr double mib = 1 << 20;
 
+std::string size_text(size_t bytes) {
+  if (bytes >= 1 << 20) return text("{:.1f} MiB", bytes / mib);
+  return text("{:.1f} KiB", static_cast<double>(bytes) / 1024);
+}
+
 size_t round_up(size_t bytes) { return (bytes + Arena::alignment - 1) / Arena::alignment * Arena::alignment; }
 }  // namespace
 
@@ -138,11 +143,11 @@ void Arena::throw_out_of_memory(size_t bytes) const {
   const size_t largest = gaps_.empty() ? 0 : gaps_.rbegin()->first;
   const std::string& layer = Scope::path();
   throw OutOfMemory(
-      text("arena {}: wanted {:.1f} MiB{}, but {:.1f} MiB of {:.1f} MiB are free (largest gap {:.1f} MiB) and {} "
-           "tensors hold "
-           "{:.1f} MiB: try a smaller --batch with --accumulate, or a smaller --hidden",
-           name_, bytes / mib, layer.empty() ? "" : " for " + layer, (limit_ - std::min(taken_, limit_)) / mib,
-           limit_ / mib, std::min(largest, limit_ - std::min(taken_, limit_)) / mib, use_.buffers, use_.bytes / mib));
+      text("arena {}: wanted {}{}, but {} of {} are free (largest gap {}) and {} tensors hold {}: try a smaller "
+           "--batch with --accumulate, or a smaller --hidden",
+           name_, size_text(bytes), layer.empty() ? "" : " for " + layer, size_text(limit_ - std::min(taken_, limit_)),
+           size_text(limit_), size_text(std::min(largest, limit_ - std::min(taken_, limit_))), use_.buffers,
+           size_text(use_.bytes)));
 }
 
 }  // namespace tapedeck
