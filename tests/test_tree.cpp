@@ -106,7 +106,7 @@ TEST_CASE("no test has a semicolon in its name") {
     for (const std::string& line : file.lines)
       if (line.starts_with("TEST_CASE(")) {
         INFO(file.path << ": " << line);
-        CHECK(line.find(';') == std::string::npos);
+        CHECK(line.substr(0, line.find("\")")).find(';') == std::string::npos);
         ++names;
       }
   CHECK(names > 200);
