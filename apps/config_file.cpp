@@ -92,6 +92,9 @@ Config run_config(const std::filesystem::path& folder) {
   Config config;
   config.command = "train";
   read_config_file(config, file);
+  for (const char* key : {"model", "hidden", "activation", "data", "loss", "precision"})
+    if (!config.origins.contains(key))
+      throw Error(fmt::format("{}: does not say {}, without which the model cannot be made again", file.string(), key));
   return config;
 }
 

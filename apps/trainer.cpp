@@ -1,31 +1,12 @@
+// One run, step by step; what it leaves behind is in trainer_record.cpp.
 #include "apps/trainer.h"
 
 #include <algorithm>
 #include <cmath>
 
-#include "apps/peaks.h"
 #include "engine/backend.h"
-#include "engine/checkpoint.h"
 
 namespace tapedeck {
-namespace {
-
-// The path of the first parameter with a value that is not finite, or "".
-std::string first_broken(const ParameterSet& parameters) {
-  for (const Parameter* p : parameters.all())
-    for (const double w : p->value.doubles())
-      if (!std::isfinite(w)) return p->path;
-  return "";
-}
-
-std::string weights_file(const ParameterSet& parameters) {
-  std::vector<NamedTensor> weights;
-  for (const Parameter* p : parameters.all()) weights.emplace_back(p->path, p->value);
-  return to_safetensors(weights);
-}
-
-}  // namespace
-
 Trainer::Trainer(const Config& config, const Problem& problem, Device device, TrainingClock& clock, Progress& progress,
                  RunFolder* folder)
     : config_(config),
@@ -97,7 +78,7 @@ bool Trainer::take_step() {
   log_step({window, loss * static_cast<double>(window)}, norm, rate);
   if (std::isfinite(norm) && std::isfinite(loss)) return true;
   status_ = "diverged";
-  const std::string where = learner_->parameters.first_not_finite();
+  const std::string where = learner_->parameters.broken_gradient();
   reason_ = text(
       "diverged at step {}: the loss is {} and the gradient {}; no weight was changed by this step. Try a lower --lr "
       "(now {}) or --clip 1",
@@ -109,34 +90,6 @@ bool Trainer::take_step() {
   return false;
 }
 
-void Trainer::log_step(const LossSum& step, double norm, double rate) {
-  const double loss = step.mean();
-  losses_.push_back(step);
-  if (step_ % epoch_steps_ == 0 && std::ssize(losses_) > std::max<int64_t>(epoch_steps_, 100))
-    losses_.erase(losses_.begin(), losses_.end() - std::max<int64_t>(epoch_steps_, 100));
-  logged_.add(step);
-  const bool at_interval = step_ % config_.log_every == 0 || !std::isfinite(loss) || step_ == last_step_;
-  const double seconds = clock_.training();
-  progress_.update({.step = step_,
-                    .last_step = last_step_,
-                    .loss = loss,
-                    .rate = rate,
-                    .examples_per_s = static_cast<double>(examples_) / seconds,
-                    .data_wait = clock_.seconds(Phase::data_wait) / seconds,
-                    .seconds = clock_.total()},
-                   at_interval);
-  if (!at_interval) return;
-  if (folder_)
-    folder_->append({{"step", step_},
-                     {"examples", examples_},
-                     {"seconds", seconds},
-                     {"wall_seconds", clock_.total()},
-                     {"train_loss", logged_.mean()},
-                     {"gradient_norm", norm},
-                     {"lr", rate}});
-  logged_ = {};
-}
-
 bool Trainer::evaluate_now() {
   Moment at{step_, examples_, clock_.training(), 0};
   {
@@ -146,7 +99,7 @@ bool Trainer::evaluate_now() {
     if (std::isfinite(validation_->loss) && (!best_ || validation_->loss < best_->loss)) {
       best_ = validation_;
       evaluations_without_gain_ = 0;
-      if (folder_ && first_broken(learner_->parameters).empty()) best_weights_ = weights_file(learner_->parameters);
+      if (folder_ && learner_->parameters.broken_value().empty()) best_weights_ = weights_file(learner_->parameters);
     } else {
       ++evaluations_without_gain_;
     }
@@ -173,66 +126,6 @@ bool Trainer::evaluate_now() {
     return true;
   }
   return false;
-}
-
-void Trainer::save_weights() {
-  const auto saving = clock_.enter(Phase::checkpoint);
-  if (first_broken(learner_->parameters).empty())
-    write_file(folder_->path() / "model.safetensors", weights_file(learner_->parameters));
-  if (!best_weights_.empty()) write_file(folder_->path() / "best.safetensors", best_weights_);
-}
-
-Summary Trainer::summarise() {
-  if (const std::string path = first_broken(learner_->parameters); !path.empty()) {
-    status_ = "diverged";
-    reason_ = text("diverged by step {}: weights of {} are not finite, so no model is saved. Try a lower --lr (now {})",
-                   step_, path, config_.lr);
-  }
-  const bool finite = status_ != "diverged";
-  std::optional<Score> test;
-  if (finite) {
-    const auto evaluating = clock_.enter(Phase::eval);
-    if (last_evaluation_ != step_) validation_ = problem_.score(learner_->scoring(), problem_.data().validation);
-    test = problem_.score(learner_->scoring(), problem_.data().test);
-  }
-  if (folder_) save_weights();
-
-  Summary s;
-  fill(s, config_);
-  fill(s, clock_);
-  if (tracker_) fill(s, *tracker_);
-  s.device = name(device_);
-  s.threads = threads();
-  s.parameters = learner_->parameters.count();
-  s.steps = step_;
-  s.examples = examples_;
-  s.epochs = static_cast<double>(examples_) / static_cast<double>(std::ssize(problem_.data().train));
-  if (!losses_.empty()) {
-    const int64_t window = std::min<int64_t>(std::ssize(losses_), step_ >= epoch_steps_ ? epoch_steps_ : 100);
-    LossSum last;
-    std::for_each(losses_.end() - window, losses_.end(), [&](const LossSum& step) { last.add(step); });
-    s.final.train_loss = last.mean();
-  }
-  if (finite && validation_)
-    s.final.validation_loss = validation_->loss, s.final.validation_accuracy = validation_->accuracy;
-  if (test) s.final.test_loss = test->loss, s.final.test_accuracy = test->accuracy;
-  s.step_ms = times_.summary();
-  const double seconds = clock_.training();
-  if (step_ > 0 && seconds > 0) {
-    s.throughput.examples_per_s = static_cast<double>(examples_) / seconds;
-    s.gflops = learner_->model->training_flops() * *s.throughput.examples_per_s / 1e9;
-  }
-  if (dtype_ == DType::f32 && device_ == Device::cpu)
-    if (const auto peaks = cached_peaks()) s.peak_gflops = peaks->gemm.best;
-  s.flops_per_example = learner_->model->training_flops();
-  const size_t values = learner_->parameters.values().bytes(), state = learner_->optimizer.state_bytes();
-  const size_t peak = backend(device_).arena().use().peak_bytes;
-  s.memory.peak_bytes = peak;
-  s.memory.parameters = s.memory.gradients = values;
-  s.memory.optimizer = state;
-  s.memory.activations_peak = peak - 2 * values - state;
-  s.status = status_;
-  return s;
 }
 
 }  // namespace tapedeck

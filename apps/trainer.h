@@ -41,6 +41,7 @@ class Trainer {
   void log_step(const LossSum& step, double norm, double rate);
   void save_weights();
   Summary summarise();
+  void fill_memory(Summary& summary) const;
 
   const Config& config_;
   const Problem& problem_;

@@ -4,6 +4,7 @@
 
 #include <algorithm>
 #include <cstring>
+#include <tuple>
 
 #include "engine/address_sanitizer.h"
 #include "engine/check.h"
@@ -21,16 +22,24 @@ std::string size_text(size_t bytes) {
 }
 
 size_t round_up(size_t bytes) { return (bytes + Arena::alignment - 1) / Arena::alignment * Arena::alignment; }
+
+// Address space for a slab, or half of it, a quarter, … where the system (ulimit -v) grants no more.
+std::pair<char*, size_t> reserve(const std::string& name, size_t wanted) {
+  for (size_t bytes = wanted / Arena::alignment * Arena::alignment; bytes > 0;
+       bytes = bytes / 2 / Arena::alignment * Arena::alignment) {
+    void* slab = mmap(nullptr, bytes, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE, -1, 0);
+    if (slab == MAP_FAILED) continue;
+    madvise(slab, bytes, MADV_HUGEPAGE);  // fewer TLB misses in gemm; a wish that may be refused
+    return {static_cast<char*>(slab), bytes};
+  }
+  throw OutOfMemory(text("arena {}: the system refuses any address space (ulimit -v?)", name));
+}
+
 }  // namespace
 
-Arena::Arena(std::string name, size_t capacity, bool checked)
-    : name_(std::move(name)), capacity_(capacity / alignment * alignment), checked_(checked), limit_(capacity_) {
-  void* slab = mmap(nullptr, capacity_, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE, -1, 0);
-  if (slab == MAP_FAILED)
-    throw OutOfMemory(text("arena {}: the system refused to reserve {:.1f} MiB of address space: set --memory-limit",
-                           name_, capacity_ / mib));
-  madvise(slab, capacity_, MADV_HUGEPAGE);  // fewer TLB misses in gemm; a wish that may be refused
-  slab_ = static_cast<char*>(slab);
+Arena::Arena(std::string name, size_t capacity, bool checked) : name_(std::move(name)), checked_(checked) {
+  std::tie(slab_, capacity_) = reserve(name_, capacity);
+  limit_ = capacity_;
   gap_at_[0] = capacity_;
   gaps_.insert({capacity_, 0});
 }

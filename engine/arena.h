@@ -20,7 +20,8 @@ class Arena {
  public:
   static constexpr size_t alignment = 256;
 
-  Arena(std::string name, size_t capacity, bool checked);  // reserves address space; pages arrive when touched
+  // Reserves address space, less where the system grants less; pages arrive when touched.
+  Arena(std::string name, size_t capacity, bool checked);
   ~Arena();
   Arena(const Arena&) = delete;
   Arena& operator=(const Arena&) = delete;
@@ -49,11 +50,11 @@ class Arena {
   [[noreturn]] void throw_out_of_memory(size_t bytes) const;
 
   const std::string name_;
-  const size_t capacity_;
-  char* slab_;
+  size_t capacity_ = 0;
+  char* slab_ = nullptr;
   mutable std::mutex mutex_;
   bool checked_;
-  size_t limit_, taken_ = 0, touched_ = 0;
+  size_t limit_ = 0, taken_ = 0, touched_ = 0;
   std::map<size_t, Buffer> buffers_;          // by offset
   std::map<size_t, size_t> gap_at_;           // offset -> size
   std::set<std::pair<size_t, size_t>> gaps_;  // (size, offset): best fit is lower_bound

@@ -59,13 +59,6 @@ void rows_lane(const void* kernel, int64_t block, int lane) {
   (*static_cast<const Kernel*>(kernel))(block, lane, emulation::shared_memory());
 }
 template <class F>
-size_t shared_bytes(const F& f) {
-  if constexpr (requires { F::shared_bytes(f.cols); })
-    return Block::reduce_bytes + F::shared_bytes(f.cols);
-  else
-    return Block::reduce_bytes;
-}
-template <class F>
 int64_t work_of_row(const F& f) {  // elements; a functor whose row is more than `cols` long says so in work()
   if constexpr (requires { f.work(); })
     return f.work();
@@ -114,8 +107,7 @@ void rows(Device device, int64_t count, const F& functor) {
     COMPILE_FOR_GPU(rows_on_gpu<Kernel>);
     const Kernel kernel{functor, functor.cols <= 1024 ? 32 : 256};
     const char* const name = emulation::kernel_name<F>();
-    const emulation::Launch launch{
-        name, count, kernel.lanes, detail::shared_bytes(functor), &detail::rows_lane<Kernel>, &kernel};
+    const emulation::Launch launch{name, count, kernel.lanes, Block::reduce_bytes, &detail::rows_lane<Kernel>, &kernel};
     emulation::run_grid(launch);
     backend(device).launched(name);
   }

@@ -1,5 +1,6 @@
 #include "ops/parameter.h"
 
+#include <algorithm>
 #include <cmath>
 
 #include "engine/random.h"
@@ -36,6 +37,11 @@ Tensor part(const Tensor& flat, int64_t begin, const Shape& shape) {
   t.dtype = flat.dtype;
   t.data = flat.data.slice(static_cast<size_t>(begin) * size_of(flat.dtype), t.bytes());
   return t;
+}
+
+bool all_finite(const Tensor& x) {
+  const std::vector<double> values = x.doubles();
+  return std::all_of(values.begin(), values.end(), [](double v) { return std::isfinite(v); });
 }
 
 }  // namespace
@@ -85,10 +91,15 @@ void ParameterSet::complete_gradients() {
   }
 }
 
-std::string ParameterSet::first_not_finite() const {
+std::string ParameterSet::broken_value() const {
   for (const Parameter* p : all_)
-    for (const double g : p->value.grad->sum.doubles())
-      if (!std::isfinite(g)) return p->path;
+    if (!all_finite(p->value)) return p->path;
+  return "";
+}
+
+std::string ParameterSet::broken_gradient() const {
+  for (const Parameter* p : all_)
+    if (!all_finite(p->value.grad->sum)) return p->path;
   return "";
 }
 

@@ -110,7 +110,7 @@ TEST_CASE("one infinite or missing number in the gradient leaves weights, moment
       CHECK(std::isfinite(step(hit, false)));
       const std::vector<double> before = hit.parameters.values().doubles();
       CHECK_FALSE(std::isfinite(step(hit, true)));
-      CHECK(hit.parameters.first_not_finite() == hit.parameters.all()[1]->path);
+      CHECK(hit.parameters.broken_gradient() == hit.parameters.all()[1]->path);
       CHECK(hit.parameters.values().doubles() == before);
       CHECK(hit.optimizer.steps() == 1);
       step(clean, false);
