@@ -99,6 +99,23 @@ TEST_CASE("each library is included only by the files that may") {
         }
 }
 
+TEST_CASE("nothing needs an OpenMP library") {
+  // Fault: a build stops, or warns of unknown pragmas, where the compiler has no OpenMP. The `simd` pragmas need none.
+  int simd = 0;
+  for (const File& file : sources())
+    for (const std::string& line : file.lines) {
+      INFO(file.path << ": " << line);
+      if (line.find("#pragma omp") != std::string::npos) CHECK(line.find("#pragma omp simd") != std::string::npos);
+      if (line.find("SIMD_PRAGMA(omp ") != std::string::npos) CHECK(line.find("(omp simd") != std::string::npos);
+      simd += line.find("omp simd") != std::string::npos;
+    }
+  CHECK(simd > 0);
+  std::ifstream in(root / "CMakeLists.txt");
+  const std::string cmake{std::istreambuf_iterator<char>(in), {}};
+  CHECK(cmake.find("-fopenmp-simd") != std::string::npos);
+  CHECK(cmake.find("find_package(OpenMP") == std::string::npos);
+}
+
 TEST_CASE("no test has a semicolon in its name") {
   // Fault: ctest takes the name for a list of two, and runs neither.
   int names = 0;
