@@ -12,6 +12,7 @@
 #include "apps/options.h"
 #include "data/nearest.h"
 #include "engine/device.h"
+#include "tests/mentions.h"
 
 using namespace tapedeck;
 namespace fs = std::filesystem;
@@ -27,15 +28,6 @@ std::string refusal(const std::vector<Setting>& flags, const char* command = "tr
     return e.what();
   }
   return "accepted";
-}
-
-bool mentions(const std::string& message, std::initializer_list<std::string_view> words) {
-  for (std::string_view word : words)
-    if (message.find(word) == message.npos) {
-      MESSAGE("\"" << message << "\" lacks " << word);
-      return false;
-    }
-  return true;
 }
 
 // A file of options that lives as long as the test.

@@ -17,6 +17,7 @@
 
 #include "apps/record.h"
 #include "apps/summary.h"
+#include "tests/mentions.h"
 
 using namespace tapedeck;
 namespace fs = std::filesystem;
@@ -50,15 +51,6 @@ std::string refusal(const Config& config) {
     return e.what();
   }
   return "accepted";
-}
-
-bool mentions(const std::string& message, std::initializer_list<std::string_view> words) {
-  for (std::string_view word : words)
-    if (message.find(word) == message.npos) {
-      MESSAGE("\"" << message << "\" lacks " << word);
-      return false;
-    }
-  return true;
 }
 
 const double kNaN = std::numeric_limits<double>::quiet_NaN();
