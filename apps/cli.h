@@ -13,7 +13,8 @@ enum ExitCode {
   exit_usage = 2,
   exit_target_not_reached = 3,
   exit_out_of_memory = 4,
-  exit_diverged = 5
+  exit_diverged = 5,
+  exit_interrupted = 130  // 128 + SIGINT, as shells say it
 };
 
 struct Command {

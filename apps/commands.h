@@ -1,16 +1,24 @@
-// One function a command, each in the file of its name; main.cpp lists them. They return an ExitCode (cli.h) or throw.
+// One function a command, each in the file of its name; commands.cpp lists them. They return an ExitCode (cli.h) or
+// throw.
 #pragma once
+#include "apps/cli.h"
 #include "apps/config.h"
 
 namespace tapedeck {
 
-int run_train(const Config& config);       // train.cpp
-int run_evaluate(const Config& config);    // evaluate.cpp
-int run_gradcheck(const Config& config);   // gradcheck.cpp
-int run_graph(const Config& config);       // graph.cpp
-int run_info(const Config& config);        // info.cpp
-int run_data_list(const Config& config);   // data.cpp
-int run_data_info(const Config& config);   // data.cpp
-int run_bench_step(const Config& config);  // bench.cpp
+int run_train(const Config& config);         // train.cpp
+int run_evaluate(const Config& config);      // evaluate.cpp
+int run_export(const Config& config);        // export.cpp
+int run_gradcheck(const Config& config);     // gradcheck.cpp
+int run_graph(const Config& config);         // graph.cpp
+int run_info(const Config& config);          // info.cpp
+int run_data_list(const Config& config);     // data.cpp
+int run_data_info(const Config& config);     // data.cpp
+int run_data_convert(const Config& config);  // data_convert.cpp
+int run_data_fetch(const Config& config);    // data_fetch.cpp
+int run_bench_step(const Config& config);    // bench.cpp
+int run_bench_loader(const Config& config);  // bench_loader.cpp
+
+std::span<const Command> all_commands();  // in the order of the help page
 
 }  // namespace tapedeck

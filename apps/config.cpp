@@ -6,6 +6,7 @@
 
 #include "apps/config_file.h"
 #include "apps/options.h"
+#include "data/catalog.h"
 #include "engine/check.h"
 #include "engine/device.h"
 
@@ -20,13 +21,14 @@ void fill_defaults(Config& c) {
   const auto unless_set = [&](const char* option, auto& member, auto value) {
     if (is_default(c, option)) member = value;
   };
-  if (c.command == "bench step") unless_set("hidden", c.hidden, std::vector<int64_t>{512, 512});
+  if (c.command.starts_with("bench")) unless_set("hidden", c.hidden, std::vector<int64_t>{512, 512});
   if (c.command == "gradcheck") unless_set("precision", c.precision, "fp64");
-  unless_set("batch", c.batch, c.command == "gradcheck" ? 8 : c.data == "mnist" ? 128 : 32);
+  const bool large = c.data == "mnist" || c.command == "bench loader";
+  unless_set("batch", c.batch, c.command == "gradcheck" ? 8 : large ? 128 : 32);
   unless_set("threads", c.threads, allowed_cores());
   unless_set("weight-decay", c.weight_decay, c.optimizer == "adamw" ? 0.01 : 0.0);
   if (c.optimizer == "momentum" && !c.momentum) c.momentum = 0.9;
-  if (c.data == "spirals" || c.data == "blobs") {
+  if (!parse_data(c.data).kind->fixed_split) {
     if (!c.validation) c.validation = 0.1;
     if (!c.test) c.test = 0.1;
   }
@@ -49,19 +51,22 @@ void check_together(Config& c) {
   if (c.optimizer != "momentum")
     exclude(c, "momentum", c.momentum, "optimizer",
             fmt::format("--optimizer {} has none; use --optimizer momentum or leave it out", c.optimizer).c_str());
-  if (c.data == "digits" || c.data == "mnist")
+  const DataKind& kind = *parse_data(c.data).kind;
+  const char* const data_option = find_option("name", command_bit(c.command)) ? "name" : "data";
+  if (kind.fixed_split)
     for (auto [option, member] : {std::pair{"validation", &c.validation}, std::pair{"test", &c.test}})
-      exclude(c, option, *member, c.command == "data info" ? "name" : "data",
-              fmt::format("{} has a fixed split; leave it out", c.data).c_str());
+      exclude(c, option, *member, data_option, fmt::format("{} has a fixed split; leave it out", c.data).c_str());
   if (c.validation.value_or(0) + c.test.value_or(0) >= 1)
     throw UsageError(fmt::format("--validation {} and --test {} leave nothing to train on; make their sum less than 1",
                                  *c.validation, *c.test));
   if (c.target && c.target->metric == "accuracy" && c.loss == "mse")
     throw UsageError(fmt::format("--target {}: --loss mse has no accuracy; use loss=NUMBER", to_text(*c.target)));
-  const bool reads_data = command_bit(c.command) & (kTrain | kDataInfo | kGradcheck | kGraph);
-  if (reads_data && c.data == "mnist" && c.data_dir.empty())
-    throw UsageError(c.command == "data info" ? "mnist needs --data-dir, the folder of its four IDX files"
-                                              : "--data mnist needs --data-dir, the folder of its four IDX files");
+  const bool reads_data = command_bit(c.command) & (kTrain | kDataInfo | kDataConvert | kGradcheck | kGraph);
+  if (reads_data && c.resume.empty() && kind.needs_folder && c.data_dir.empty())
+    throw UsageError(fmt::format("{}{} needs --data-dir, the folder of its files",
+                                 std::string_view(data_option) == "data" ? "--data " : "", c.data));
+  if ((command_bit(c.command) & (kDataConvert | kExport)) && c.to.empty())
+    throw UsageError(fmt::format("{} needs --to FILE, the file to write", c.command));
 }
 
 void apply_flags(Config& config, const std::vector<Setting>& flags, unsigned command) {

@@ -37,9 +37,12 @@ struct Config {
   std::string loss = "cross_entropy";  // or mse
 
   // Data
-  std::string data = "digits";             // digits, mnist, spirals, blobs
+  std::string data = "digits";             // a kind of data/catalog.cpp, with :FILE where it takes one
   std::string data_dir;                    // empty: none given
+  std::string label;                       // csv: the column of the answer; npy, idx: the file of answers
   std::optional<double> validation, test;  // shares held back; null where the data has a split of its own
+  std::optional<int64_t> workers;          // threads that load ahead; null: chosen by where the data lies
+  int64_t prefetch = 2;                    // batches that each of them may be ahead
 
   // How long
   int64_t batch = 32;                           // examples one forward sees; mnist: 128
@@ -66,21 +69,26 @@ struct Config {
 
   // The run and its output
   int64_t seed = 1;
-  int64_t repeat = 1;  // seeds seed, seed + 1, …
-  std::string out;     // empty: runs/MODEL-DATA-NNN
-  std::string label;   // free text, kept in config.json
+  int64_t repeat = 1;                       // seeds seed, seed + 1, …
+  std::string out;                          // empty: runs/MODEL-DATA-NNN
+  std::string note;                         // free text, kept in config.json
+  std::string resume;                       // the run folder to go on with
+  std::optional<int64_t> checkpoint_every;  // steps; null: once a minute
   bool force = false, json = false, quiet = false, dry_run = false;
   std::string config_file;
 
   // Of single commands
-  std::string run;                                      // evaluate: the run folder
+  std::string run;                                      // evaluate, export: the run folder, or a weights file in it
   std::string predictions;                              // evaluate: file to write, empty: none
   std::string split = "test";                           // evaluate: train, validation, test
   bool dot = false;                                     // graph
   std::optional<int64_t> order;                         // data info: epoch
   std::vector<int64_t> batches = {32, 128, 512, 2048};  // bench step
   int64_t rounds = 5;                                   // bench step
-  std::string save;                                     // bench step: file to write, empty: none
+  std::string save;                                     // bench: file to write, empty: none
+  std::string to;                                       // data convert, export: file to write
+  std::string format = "npz";                           // export
+  std::string mirror;                                   // data fetch: a folder of the web, or file://
 
   std::map<std::string, Origin, std::less<>> origins;  // by option name; what is missing is a default
   Origin origin(std::string_view option) const;

@@ -6,8 +6,9 @@
 
 #include "apps/cli.h"
 #include "apps/commands.h"
+#include "apps/problem.h"
 #include "apps/record.h"
-#include "data/dataset.h"
+#include "data/catalog.h"
 #include "data/loader.h"
 #include "engine/check.h"
 
@@ -33,12 +34,7 @@ std::vector<int64_t> class_counts(const Dataset& data, std::span<const int32_t> 
   return counts;
 }
 
-const DatasetEntry& entry_of(std::string_view name) {
-  const auto& list = dataset_list();
-  const auto found = std::find_if(list.begin(), list.end(), [&](const DatasetEntry& e) { return e.name == name; });
-  CHECK(found != list.end(), "data info: {} can be loaded but is not in the list of data sets", name);
-  return *found;
-}
+const DataKind& entry_of(std::string_view name) { return *parse_data(name).kind; }
 
 struct Split {
   const char* name;
@@ -48,7 +44,7 @@ std::vector<Split> splits(const Dataset& data) {
   return {{"train", data.train}, {"validation", data.validation}, {"test", data.test}};
 }
 
-Json info_json(const Dataset& data, const DatasetEntry& entry) {
+Json info_json(const Dataset& data, const DataKind& entry) {
   const ValueRange range = value_range(data);
   Json out = {{"format_version", kFormatVersion},
               {"name", data.name},
@@ -59,22 +55,22 @@ Json info_json(const Dataset& data, const DatasetEntry& entry) {
               {"shape", data.shape},
               {"classes", data.classes},
               {"range", {range.low, range.high}}};
-  if (!data.class_names.empty()) out["class_names"] = data.class_names;
+  if (!data.encoding.class_names.empty()) out["class_names"] = data.encoding.class_names;
   for (const auto& [name, rows] : splits(data)) out["splits"][name] = {{"rows", rows.size()}};
   if (data.classes > 0)
     for (const auto& [name, rows] : splits(data)) out["splits"][name]["class_counts"] = class_counts(data, rows);
   return out;
 }
 
-std::string info_text(const Dataset& data, const DatasetEntry& entry) {
+std::string info_text(const Dataset& data, const DataKind& entry) {
   const ValueRange range = value_range(data);
   std::string out =
       fmt::format("{}: {}\nfrom      {}\nrows      {}\nfeatures  {} ({}), values from {:.4g} to {:.4g}\n", data.name,
                   entry.what, entry.origin, data.rows(), data.features, data.shape, range.low, range.high);
   out += fmt::format("classes   {}\n\n{:<10} {:>7}", data.classes, "split", "rows");
   for (int k = 0; k < data.classes; ++k)
-    out +=
-        fmt::format(" {:>7}", data.class_names.empty() ? std::to_string(k) : data.class_names[static_cast<size_t>(k)]);
+    out += fmt::format(" {:>7}", data.encoding.class_names.empty() ? std::to_string(k)
+                                                                   : data.encoding.class_names[static_cast<size_t>(k)]);
   for (const auto& [name, rows] : splits(data)) {
     out += fmt::format("\n{:<10} {:>7}", name, rows.size());
     if (data.classes > 0)
@@ -88,18 +84,18 @@ std::string info_text(const Dataset& data, const DatasetEntry& entry) {
 int run_data_list(const Config& config) {
   if (config.json) {
     Json sets = Json::array();
-    for (const DatasetEntry& e : dataset_list())
+    for (const DataKind& e : data_kinds())
       sets.push_back({{"name", e.name}, {"what", e.what}, {"size", e.size}, {"origin", e.origin}});
     std::cout << json_text({{"format_version", kFormatVersion}, {"data", sets}}) << "\n";
     return exit_done;
   }
-  for (const DatasetEntry& e : dataset_list())
+  for (const DataKind& e : data_kinds())
     std::cout << fmt::format("{:<8} {}\n{:<8} {}\n{:<8} {}\n", e.name, e.what, "", e.size, "", e.origin);
   return exit_done;
 }
 
 int run_data_info(const Config& config) {
-  const Dataset data = load_dataset(config.data, {config.data_dir, config.validation, config.test});
+  const Dataset data = load_dataset(config.data, data_options(config));
   if (config.order) {
     const std::vector<int32_t> order = epoch_order(data.train, static_cast<uint64_t>(config.seed), *config.order);
     if (config.json)
@@ -108,7 +104,7 @@ int run_data_info(const Config& config) {
       for (const int32_t row : order) std::cout << row << "\n";
     return exit_done;
   }
-  const DatasetEntry& entry = entry_of(config.data);
+  const DataKind& entry = entry_of(config.data);
   if (config.json)
     std::cout << json_text(info_json(data, entry)) << "\n";
   else

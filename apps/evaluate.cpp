@@ -64,7 +64,7 @@ std::span<const int32_t> rows_of(const Dataset& data, std::string_view split) {
 }
 
 std::string class_name(const Dataset& data, size_t id) {
-  return id < data.class_names.size() ? data.class_names[id] : std::to_string(id);
+  return id < data.encoding.class_names.size() ? data.encoding.class_names[id] : std::to_string(id);
 }
 
 struct Evaluation {

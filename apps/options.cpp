@@ -3,8 +3,10 @@
 namespace tapedeck {
 namespace {
 
-constexpr unsigned kModel = kTrain | kGradcheck | kGraph | kBenchStep;  // commands that build a model from options
-constexpr unsigned kComputes = kModel | kEvaluate;                      // commands that run one
+constexpr unsigned kModel = kTrain | kGradcheck | kGraph | kBenchStep | kBenchLoader;  // build a model from options
+constexpr unsigned kComputes = kModel | kEvaluate;                                     // run one
+constexpr unsigned kBench = kBenchStep | kBenchLoader;
+constexpr unsigned kReadsData = (kModel & ~kBench) | kEvaluate | kDataInfo | kDataConvert;
 
 constexpr double kLargest = 2147483647;  // of a size or a count within a step
 constexpr double kMost = 1e15;           // of steps, seeds and bytes: whole numbers below it are exact in a double
@@ -13,10 +15,10 @@ constexpr double kMost = 1e15;           // of steps, seeds and bytes: whole num
 // clang-format off
 using C = Config;
 const Option kOptions[] = {
-    {.name = "run", .member = &C::run, .commands = kEvaluate,
-     .help = "the run folder to score", .form = Option::Form::positional},
-    {.name = "name", .member = &C::data, .commands = kDataInfo,
-     .help = "the data set to describe", .choices = "digits|mnist|spirals|blobs", .form = Option::Form::positional},
+    {.name = "run", .member = &C::run, .commands = kEvaluate | kExport,
+     .help = "the run folder, or a file of weights in one", .form = Option::Form::positional},
+    {.name = "name", .member = &C::data, .commands = kDataInfo | kDataConvert | kDataFetch,
+     .help = "the data set, such as mnist or csv:FILE", .form = Option::Form::positional},
     {.name = "config", .member = &C::config_file, .commands = kModel,
      .help = "JSON file of options; a run's config.json is one", .fallback = "none", .of_one_run = true},
 
@@ -37,20 +39,29 @@ const Option kOptions[] = {
      .synonyms = "criterion objective"},
 
     // Data
-    {.name = "data", .member = &C::data, .commands = kModel & ~kBenchStep,
-     .help = "data set", .choices = "digits|mnist|spirals|blobs", .synonyms = "dataset"},
-    {.name = "data-dir", .member = &C::data_dir, .commands = kTrain | kGradcheck | kGraph | kEvaluate | kDataInfo,
+    {.name = "data", .member = &C::data, .commands = (kModel & ~kBench) | kEvaluate,
+     .help = "data set, such as mnist or csv:FILE (`tapedeck data list` names all)",
+     .fallback = "digits; evaluate: the run's", .synonyms = "dataset"},
+    {.name = "data-dir", .member = &C::data_dir, .commands = kReadsData | kDataFetch,
      .help = "folder of the data files (mnist: IDX, plain or gzip)", .fallback = "none", .synonyms = "data-path"},
-    {.name = "validation", .member = &C::validation, .commands = kTrain | kDataInfo,
-     .help = "share held back for validation (spirals, blobs)",
+    {.name = "label", .member = &C::label, .commands = kReadsData,
+     .help = "csv: the answer's column, by name or number from 1; npy, idx: the file of answers",
+     .fallback = "the last column", .synonyms = "label-column target-column class"},
+    {.name = "workers", .member = &C::workers, .commands = kTrain,
+     .help = "threads that load batches ahead; 0: the training loop loads", .range = {0, 256},
+     .fallback = "1 for data in a shard, 0 for data in memory", .synonyms = "num-workers loaders"},
+    {.name = "prefetch", .member = &C::prefetch, .commands = kTrain | kBenchLoader,
+     .help = "batches that each worker may be ahead", .range = {1, 1024}, .synonyms = "prefetch-factor"},
+    {.name = "validation", .member = &C::validation, .commands = kTrain | kDataInfo | kDataConvert,
+     .help = "share held back for validation",
      .range = {.low = 0, .high = 1, .low_open = true, .high_open = true},
-     .fallback = "0.1; digits and mnist have a split"},
-    {.name = "test", .member = &C::test, .commands = kTrain | kDataInfo,
+     .fallback = "0.1; digits, mnist and shards have a split"},
+    {.name = "test", .member = &C::test, .commands = kTrain | kDataInfo | kDataConvert,
      .help = "share held back for the test", .range = {.low = 0, .high = 1, .low_open = true, .high_open = true},
-     .fallback = "0.1; digits and mnist have a split"},
+     .fallback = "0.1; digits, mnist and shards have a split"},
 
     // How long
-    {.name = "batch", .member = &C::batch, .commands = kTrain | kGradcheck | kGraph,
+    {.name = "batch", .member = &C::batch, .commands = kTrain | kGradcheck | kGraph | kBenchLoader,
      .help = "examples in one forward", .range = {1, kLargest}, .fallback = "32; mnist 128; gradcheck 8",
      .synonyms = "batch-size minibatch"},
     {.name = "accumulate", .member = &C::accumulate, .commands = kTrain,
@@ -58,9 +69,9 @@ const Option kOptions[] = {
     {.name = "epochs", .member = &C::epochs, .commands = kTrain,
      .help = "stop after so many passes over the data", .range = {1, kLargest},
      .fallback = "20; no cap when --steps is given", .synonyms = "num-epochs max-epochs"},
-    {.name = "steps", .member = &C::steps, .commands = kTrain | kBenchStep,
+    {.name = "steps", .member = &C::steps, .commands = kTrain | kBench,
      .help = "stop after so many steps (bench: timed steps a round)", .range = {1, kMost},
-     .fallback = "none; bench step: chosen by batch", .synonyms = "max-steps num-steps iterations"},
+     .fallback = "none; bench: chosen by batch", .synonyms = "max-steps num-steps iterations"},
     {.name = "target", .member = &C::target, .commands = kTrain,
      .help = "stop once validation reaches it and the next evaluation confirms",
      .fallback = "accuracy=0.97 when none of --data, --epochs, --steps is given; else none", .synonyms = "goal"},
@@ -74,7 +85,7 @@ const Option kOptions[] = {
      .help = "steps between lines of the log", .range = {1, kMost}, .synonyms = "log-interval"},
 
     // Optimizer
-    {.name = "optimizer", .member = &C::optimizer, .commands = kTrain | kBenchStep,
+    {.name = "optimizer", .member = &C::optimizer, .commands = kTrain | kBench,
      .help = "update rule", .choices = "sgd|momentum|adam|adamw", .synonyms = "optim"},
     {.name = "lr", .member = &C::lr, .commands = kTrain,
      .help = "learning rate", .range = {.low = 0, .low_open = true}, .synonyms = "learning-rate rate step-size"},
@@ -107,7 +118,7 @@ const Option kOptions[] = {
      .synonyms = "max-memory", .form = Option::Form::size},
 
     // The run and its output
-    {.name = "seed", .member = &C::seed, .commands = kTrain | kGradcheck | kBenchStep | kDataInfo,
+    {.name = "seed", .member = &C::seed, .commands = kTrain | kGradcheck | kBench | kDataInfo,
      .help = "of initial weights, order and dropout together", .range = {0, kMost}, .synonyms = "random-seed"},
     {.name = "repeat", .member = &C::repeat, .commands = kTrain,
      .help = "runs, with seeds seed, seed + 1, …", .range = {1, 100000}, .synonyms = "repeats runs num-seeds"},
@@ -115,14 +126,21 @@ const Option kOptions[] = {
      .help = "run folder to make", .fallback = "runs/MODEL-DATA-NNN", .synonyms = "output out-dir output-dir",
      .of_one_run = true},
     {.name = "force", .member = &C::force, .commands = kTrain,
-     .help = "replace the run that --out holds", .synonyms = "overwrite", .of_one_run = true},
-    {.name = "label", .member = &C::label, .commands = kTrain,
-     .help = "a note kept in the run's config.json", .fallback = "none"},
+     .help = "replace the run that --out holds; --resume: go on though options differ", .synonyms = "overwrite",
+     .of_one_run = true},
+    {.name = "note", .member = &C::note, .commands = kTrain,
+     .help = "free text kept in the run's config.json", .fallback = "none", .synonyms = "comment description"},
+    {.name = "resume", .member = &C::resume, .commands = kTrain,
+     .help = "go on with the run in this folder, with its options", .fallback = "none",
+     .synonyms = "continue restart from-checkpoint", .of_one_run = true},
+    {.name = "checkpoint-every", .member = &C::checkpoint_every, .commands = kTrain,
+     .help = "steps between checkpoints; one is also saved at the end and when interrupted", .range = {1, kMost},
+     .fallback = "once a minute", .synonyms = "save-every checkpoint-interval save-interval"},
     {.name = "dry-run", .member = &C::dry_run, .commands = kTrain,
      .help = "print the options in effect and what a step costs, train nothing", .of_one_run = true},
-    {.name = "json", .member = &C::json, .commands = kComputes | kInfo | kDataList | kDataInfo,
+    {.name = "json", .member = &C::json, .commands = kComputes | kInfo | kDataList | kDataInfo | kDataConvert | kExport,
      .help = "print one JSON document"},
-    {.name = "quiet", .member = &C::quiet, .commands = kComputes,
+    {.name = "quiet", .member = &C::quiet, .commands = kComputes | kDataConvert | kDataFetch,
      .help = "no progress", .synonyms = "silent"},
 
     // Of single commands
@@ -136,10 +154,16 @@ const Option kOptions[] = {
      .help = "print the training order of this epoch", .range = {0, kMost}, .fallback = "none"},
     {.name = "batches", .member = &C::batches, .commands = kBenchStep,
      .help = "batch sizes to measure", .range = {1, kLargest}, .synonyms = "batch-sizes batch"},
-    {.name = "rounds", .member = &C::rounds, .commands = kBenchStep,
-     .help = "interleaved rounds over the batch sizes", .range = {1, 100000}, .synonyms = "repeat repeats"},
-    {.name = "save", .member = &C::save, .commands = kBenchStep,
+    {.name = "rounds", .member = &C::rounds, .commands = kBench,
+     .help = "interleaved rounds", .range = {1, 100000}, .synonyms = "repeat repeats"},
+    {.name = "save", .member = &C::save, .commands = kBench,
      .help = "write the JSON document to this file", .fallback = "none"},
+    {.name = "to", .member = &C::to, .commands = kDataConvert | kExport,
+     .help = "file to write", .fallback = "needed", .synonyms = "out output"},
+    {.name = "format", .member = &C::format, .commands = kExport,
+     .help = "of the file", .choices = "npz"},
+    {.name = "mirror", .member = &C::mirror, .commands = kDataFetch,
+     .help = "where the files lie: https://…, or file:///…", .fallback = "two public mirrors", .synonyms = "url"},
 };
 // clang-format on
 

@@ -17,7 +17,11 @@ enum CommandBit : unsigned {
   kInfo = 16,
   kDataList = 32,
   kDataInfo = 64,
-  kBenchStep = 128
+  kBenchStep = 128,
+  kBenchLoader = 256,
+  kExport = 512,
+  kDataConvert = 1024,
+  kDataFetch = 2048
 };
 unsigned command_bit(std::string_view command);  // "data info" -> kDataInfo; 0 for a command that takes no option
 

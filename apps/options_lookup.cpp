@@ -19,8 +19,18 @@ unsigned command_bit(std::string_view command) {
   static constexpr struct {
     std::string_view name;
     unsigned bit;
-  } kBits[] = {{"train", kTrain}, {"evaluate", kEvaluate},  {"gradcheck", kGradcheck}, {"graph", kGraph},
-               {"info", kInfo},   {"data list", kDataList}, {"data info", kDataInfo},  {"bench step", kBenchStep}};
+  } kBits[] = {{"train", kTrain},
+               {"evaluate", kEvaluate},
+               {"gradcheck", kGradcheck},
+               {"graph", kGraph},
+               {"info", kInfo},
+               {"data list", kDataList},
+               {"data info", kDataInfo},
+               {"data convert", kDataConvert},
+               {"data fetch", kDataFetch},
+               {"export", kExport},
+               {"bench step", kBenchStep},
+               {"bench loader", kBenchLoader}};
   for (const auto& [name, bit] : kBits)
     if (name == command) return bit;
   return 0;

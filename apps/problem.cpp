@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <cmath>
 
+#include "data/catalog.h"
 #include "data/loader.h"
 
 namespace tapedeck {
@@ -18,8 +19,16 @@ int64_t argmax(std::span<const double> row) {
 
 }  // namespace
 
+DataOptions data_options(const Config& config) {
+  return {.data_dir = config.data_dir,
+          .validation = config.validation,
+          .test = config.test,
+          .label = config.label,
+          .numbers = config.loss == "mse"};
+}
+
 Problem::Problem(const Config& config, Device device, DType dtype)
-    : data_(load_dataset(config.data, {config.data_dir, config.validation, config.test})),
+    : data_(load_dataset(config.data, data_options(config))),
       regression_(config.loss == "mse"),
       device_(device),
       dtype_(dtype) {

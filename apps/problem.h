@@ -23,6 +23,8 @@ struct Score {
 
 using Model = std::function<Tensor(const Tensor& x)>;  // [N, features] -> [N, outputs]
 
+DataOptions data_options(const Config& config);
+
 class Problem {
  public:
   Problem(const Config& config, Device device, DType dtype);  // loads the data

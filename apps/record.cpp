@@ -9,6 +9,7 @@
 #include <cstring>
 
 #include "apps/machine.h"
+#include "data/catalog.h"
 #include "engine/check.h"
 
 namespace tapedeck {
@@ -62,7 +63,8 @@ void remove_run(const fs::path& folder) {
 fs::path first_free(const Config& config) {
   fs::create_directories("runs");
   for (int number = 1;; ++number) {
-    const fs::path path = fs::path("runs") / fmt::format("{}-{}-{:03}", config.model, config.data, number);
+    const fs::path path =
+        fs::path("runs") / fmt::format("{}-{}-{:03}", config.model, parse_data(config.data).label(), number);
     if (fs::create_directory(path)) return path;  // false: someone has it
   }
 }

@@ -1,5 +1,7 @@
-// Data sets by name: one line of the list and one line of load_dataset for each.
-#include "data/dataset.h"
+#include "data/catalog.h"
+
+#include <filesystem>
+
 #include "data/digits.h"
 #include "data/idx.h"
 #include "data/nearest.h"
@@ -7,40 +9,66 @@
 #include "engine/check.h"
 
 namespace tapedeck {
-namespace {
 
-void refuse_fractions(std::string_view name, const DataOptions& options) {
-  if (options.validation || options.test)
-    throw UsageError(
-        text("{}: its splits are fixed, so that results compare; leave --validation and --test away", name));
-}
-
-}  // namespace
-
-const std::vector<DatasetEntry>& dataset_list() {
-  static const std::vector<DatasetEntry> list = {
-      {"digits", "handwritten digits, 8x8 grey pixels, 10 classes", "1,797 rows: 1,078 / 359 / 360",
-       "inside the program; UCI, Alpaydin and Kaynak 1998, CC BY 4.0"},
-      {"mnist", "handwritten digits, 28x28 grey pixels, 10 classes", "70,000 rows: 55,000 / 5,000 / 10,000",
-       "four IDX files in --data-dir, plain or gzip; LeCun, Cortes and Burges"},
-      {"spirals", "three arms that wind around each other, 2 features, 3 classes", "3,000 rows: 2,400 / 300 / 300",
-       "made by formula"},
-      {"blobs", "four normal clouds, 2 features, 4 classes; the best accuracy is 0.955",
-       "4,000 rows: 3,200 / 400 / 400", "made by formula"},
+std::span<const DataKind> data_kinds() {
+  static const DataKind kinds[] = {
+      {.name = "digits",
+       .what = "handwritten digits, 8x8 grey pixels, 10 classes",
+       .size = "1,797 rows: 1,078 / 359 / 360",
+       .origin = "inside the program; UCI, Alpaydin and Kaynak 1998, CC BY 4.0",
+       .fixed_split = true,
+       .load = [](const std::string&, const DataOptions&) { return load_digits(); }},
+      {.name = "mnist",
+       .what = "handwritten digits, 28x28 grey pixels, 10 classes",
+       .size = "70,000 rows: 55,000 / 5,000 / 10,000",
+       .origin = "four IDX files in --data-dir, plain or gzip; LeCun, Cortes and Burges",
+       .fixed_split = true,
+       .needs_folder = true,
+       .load = [](const std::string&, const DataOptions& options) { return load_mnist(options.data_dir); }},
+      {.name = "spirals",
+       .what = "three arms that wind around each other, 2 features, 3 classes",
+       .size = "3,000 rows: 2,400 / 300 / 300",
+       .origin = "made by formula",
+       .load = [](const std::string&, const DataOptions& options) { return make_spirals(options); }},
+      {.name = "blobs",
+       .what = "four normal clouds, 2 features, 4 classes; the best accuracy is 0.955",
+       .size = "4,000 rows: 3,200 / 400 / 400",
+       .origin = "made by formula",
+       .load = [](const std::string&, const DataOptions& options) { return make_blobs(options); }},
   };
-  return list;
+  return kinds;
 }
 
-Dataset load_dataset(std::string_view name, const DataOptions& options) {
-  if (name == "digits") return refuse_fractions(name, options), load_digits();
-  if (name == "mnist") return refuse_fractions(name, options), load_mnist(options.data_dir);
-  if (name == "spirals") return make_spirals(options);
-  if (name == "blobs") return make_blobs(options);
+std::string DataSpec::label() const {
+  return kind->takes_file ? std::filesystem::path(file).stem().string() : kind->name;
+}
 
+DataSpec parse_data(std::string_view spec) {
+  const size_t colon = spec.find(':');
+  const std::string_view name = spec.substr(0, colon);
+  const std::string file(colon == spec.npos ? "" : spec.substr(colon + 1));
   std::vector<std::string> names;
-  for (const DatasetEntry& entry : dataset_list()) names.push_back(entry.name);
+  for (const DataKind& kind : data_kinds()) {
+    names.push_back(kind.name);
+    if (kind.name != name) continue;
+    if (kind.takes_file && file.empty())
+      throw UsageError(text("data {}: needs a file: write {}:FILE", spec, kind.name));
+    if (!kind.takes_file && colon != spec.npos)
+      throw UsageError(text("data {}: {} takes no file; write {} alone", spec, kind.name, kind.name));
+    return {&kind, file};
+  }
   throw UsageError(
       text("data {}: no such data set; did you mean {}? (`tapedeck data list` names all)", name, nearest(name, names)));
+}
+
+Dataset load_dataset(std::string_view spec, const DataOptions& options) {
+  const auto [kind, file] = parse_data(spec);
+  if (kind->fixed_split && (options.validation || options.test))
+    throw UsageError(
+        text("{}: its splits are fixed, so that results compare; leave --validation and --test away", spec));
+  Dataset data = kind->load(file, options);
+  check(data);
+  return data;
 }
 
 }  // namespace tapedeck

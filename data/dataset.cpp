@@ -12,6 +12,7 @@ namespace {
 
 void gather_features(const Dataset& data, std::span<const int32_t> rows, float* out) {
   const int64_t n = data.features;
+  if (data.records) return data.records->read(rows, out);
   const float scale = data.pixel_scale;  // a copy, which out cannot alias: else the loop does not vectorise
   for (const int32_t row : rows) {
     CHECK(row >= 0 && row < data.rows(), "gather: row {} of {}, which has rows 0 to {}", row, data.name,
@@ -60,13 +61,19 @@ void check_labels(std::span<const int32_t> labels, int classes, std::string_view
 }
 
 void check(const Dataset& data) {
-  const auto numbers = static_cast<int64_t>(data.pixels.size() + data.values.size());
-  CHECK(data.pixels.empty() || data.values.empty(), "{}: has both pixels and values, wants one", data.name);
+  const auto in_file = data.records ? data.records->count() * data.features : 0;
+  const auto numbers = static_cast<int64_t>(data.pixels.size() + data.values.size()) + in_file;
+  CHECK(!data.pixels.empty() + !data.values.empty() + (data.records != nullptr) <= 1,
+        "{}: has its features in two places (pixels, values, records), wants one", data.name);
   CHECK(numbers == data.rows() * data.features, "{}: has {} numbers, but {} rows of {} features need {}", data.name,
         numbers, data.rows(), data.features, data.rows() * data.features);
   check_labels(data.labels, data.classes, data.name);
-  CHECK(data.class_names.empty() || std::ssize(data.class_names) == data.classes, "{}: has {} names for {} classes",
-        data.name, data.class_names.size(), data.classes);
+  const Encoding& encoding = data.encoding;
+  CHECK(encoding.class_names.empty() || std::ssize(encoding.class_names) == data.classes,
+        "{}: has {} names for {} classes", data.name, encoding.class_names.size(), data.classes);
+  for (const size_t length : {encoding.columns.size(), encoding.mean.size(), encoding.deviation.size()})
+    CHECK(length == 0 || length == static_cast<size_t>(data.features),
+          "{}: its encoding has {} entries for {} features", data.name, length, data.features);
 
   std::vector<bool> seen(data.rows());
   for (const auto* rows : {&data.train, &data.validation, &data.test}) {
@@ -103,6 +110,7 @@ uint64_t content_hash(const Dataset& data) {
   uint64_t hash = 0xcbf29ce484222325;  // FNV-1a's start [Fowler, Noll, Vo]
   hash = fnv1a(data.pixels, hash);
   hash = fnv1a(data.values, hash);
+  if (data.records) hash = fnv1a(std::vector{data.records->content_hash()}, hash);
   hash = fnv1a(data.labels, hash);
   return fnv1a(data.targets, hash);
 }

@@ -7,6 +7,7 @@
 //   others   0.8 / 0.1 / 0.1          of a permutation seeded by a hash of the data itself
 #pragma once
 #include <cstdint>
+#include <memory>
 #include <optional>
 #include <span>
 #include <string>
@@ -15,21 +16,41 @@
 
 namespace tapedeck {
 
+// Features that stay in their file and are read as they are asked for, by several threads at once.
+class Records {
+ public:
+  virtual ~Records() = default;
+  virtual int64_t count() const = 0;
+  // These records as numbers, row-major, to out. Throws Error naming file and record when one is damaged.
+  virtual void read(std::span<const int32_t> rows, float* out) const = 0;
+  virtual uint64_t content_hash() const = 0;  // of all of them, known without reading them
+};
+
+// What a trained model has to know of its data to take other data of the same kind the same way.
+struct Encoding {
+  std::vector<std::string> columns = {};  // names of the features; empty: they have none
+  std::vector<double> mean = {},
+                      deviation = {};         // of each, over the training split; a feature is (x - mean) / deviation
+  std::vector<std::string> class_names = {};  // by class id; empty: the ids are the names
+  bool operator==(const Encoding&) const = default;
+};
+
 struct Dataset {
   std::string name = {};   // "mnist"
   std::string shape = {};  // of one example, for people: "28x28x1"
   int64_t features = 0;    // numbers per example
   int classes = 0;         // 0: regression
 
-  // Features, row-major [rows, features]. One of the two is empty: images stay bytes, a quarter of the memory.
+  // Features, row-major [rows, features]. One of the three is there: images stay bytes, a quarter of the memory.
   std::vector<uint8_t> pixels = {};  // value = pixel * pixel_scale
   float pixel_scale = 1;
   std::vector<float> values = {};
+  std::shared_ptr<const Records> records = {};
 
   std::vector<int32_t> labels = {};  // [rows] class ids, when classes > 0
   std::vector<float> targets = {};   // [rows] numbers to predict, when classes == 0
 
-  std::vector<std::string> class_names = {};  // empty: the ids are the names
+  Encoding encoding = {};
 
   std::vector<int32_t> train = {}, validation = {}, test = {};  // row numbers
 
@@ -61,14 +82,9 @@ uint64_t content_hash(const Dataset& data);
 struct DataOptions {
   std::string data_dir = {};                         // where files lie
   std::optional<double> validation = {}, test = {};  // fractions of the rows, where the split is not fixed
+  std::string label = {};  // csv: the column of the answer, by name or number from 1; npy, idx: the file of answers
+  bool numbers = false;    // the answer is a number to predict, not a class (--loss mse)
+  const Encoding* encoding = nullptr;  // of the model that the data is for; null: made from the data itself
 };
-
-// Loads by name. An unknown name is a UsageError with the nearest known one.
-Dataset load_dataset(std::string_view name, const DataOptions& options = {});
-
-struct DatasetEntry {
-  std::string name, what, size, origin;
-};
-const std::vector<DatasetEntry>& dataset_list();
 
 }  // namespace tapedeck

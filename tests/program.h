@@ -22,18 +22,13 @@ struct Outcome {
 
 // tapedeck train --data blobs …   Threads and memory limit are as before afterwards.
 inline Outcome tapedeck(const std::vector<std::string>& words) {
-  static constexpr Command commands[] = {
-      {"train", "", "", run_train},         {"evaluate", "", "", run_evaluate}, {"gradcheck", "", "", run_gradcheck},
-      {"graph", "", "", run_graph},         {"info", "", "", run_info},         {"data list", "", "", run_data_list},
-      {"data info", "", "", run_data_info},
-  };
   const Threads as_before(threads());
   std::vector<const char*> argv = {"tapedeck"};
   for (const std::string& word : words) argv.push_back(word.c_str());
   std::ostringstream out, err;
   std::streambuf* const cout_before = std::cout.rdbuf(out.rdbuf());
   std::streambuf* const cerr_before = std::cerr.rdbuf(err.rdbuf());
-  const int code = run_command_line(static_cast<int>(argv.size()), argv.data(), commands);
+  const int code = run_command_line(static_cast<int>(argv.size()), argv.data(), all_commands());
   std::cout.rdbuf(cout_before), std::cerr.rdbuf(cerr_before);
   for (const Device device : {Device::cpu, Device::emulated}) {
     Arena& arena = backend(device).arena();

@@ -88,8 +88,8 @@ TEST_CASE("positional arguments and commands within commands") {
   CHECK_EQ(run({"evaluate", "runs/a", "--split", "train"}).code, exit_done);
   CHECK_EQ(seen.run, "runs/a");
   CHECK_EQ(seen.split, "train");  // a value that is also the name of a command
-  CHECK_EQ(run({"train", "--label", "evaluate"}).code, exit_done);
-  CHECK_EQ(seen.label, "evaluate");
+  CHECK_EQ(run({"train", "--note", "evaluate"}).code, exit_done);
+  CHECK_EQ(seen.note, "evaluate");
   CHECK_EQ(run({"evaluate", "train"}).code, exit_done);
   CHECK_EQ(seen.run, "train");
   CHECK_EQ(run({"data", "info", "spirals", "--order", "3"}).code, exit_done);
@@ -100,7 +100,7 @@ TEST_CASE("positional arguments and commands within commands") {
   CHECK_EQ(seen.command, "data list");
   CHECK(refused({"evaluate"}, {"tapedeck evaluate: ", "run is missing"}));
   CHECK(refused({"evaluate", "a", "b"}, {"unexpected argument \"b\""}));
-  CHECK(refused({"data", "info", "iris"}, {"name got \"iris\"", "digits, mnist"}));
+  CHECK(refused({"data", "info", "iris"}, {"data iris: no such data set", "digits"}));
 }
 
 TEST_CASE("a wrong command line stops before any work, in one line that names it") {

@@ -181,7 +181,7 @@ TEST_CASE("a run's config.json gives the same run again, and a flag changes one 
                               {"force", "true"},
                               {"hidden", "7"},
                               {"memory-limit", "1GiB"},
-                              {"label", "x y"}});
+                              {"note", "x y"}});
   const OptionFile file(to_json(first).dump());
   const Config again = train({file.flag()});
   for (const Option& option : all_options()) {

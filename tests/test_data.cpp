@@ -1,4 +1,5 @@
 // What every data set promises: sizes, fixed splits, labels inside the classes, and the same numbers on every machine.
+#include "data/catalog.h"
 #include "data/dataset.h"
 
 #include <algorithm>
@@ -178,8 +179,8 @@ TEST_CASE("data: sizes and splits that do not fit together are refused") {
     CHECK_THROWS_WITH_AS(check(data), Contains(message), Error);
   };
   says([](Dataset& d) { d.values.pop_back(); }, "has 29 numbers, but 10 rows of 3 features need 30");
-  says([](Dataset& d) { d.pixels.push_back(1); }, "both pixels and values");
-  says([](Dataset& d) { d.class_names = {"one"}; }, "1 names for 2 classes");
+  says([](Dataset& d) { d.pixels.push_back(1); }, "features in two places");
+  says([](Dataset& d) { d.encoding.class_names = {"one"}; }, "1 names for 2 classes");
   says([](Dataset& d) { d.validation.clear(); }, "a split has no rows");
   says([](Dataset& d) { d.test[0] = d.train[0]; }, "is in two splits");
   says([](Dataset& d) { d.test[0] = 10; }, "row 10 is in two splits, or outside 0 to 9");
@@ -215,8 +216,8 @@ TEST_CASE("data: a split by content has the fractions asked for and changes with
 
 TEST_CASE("data: every set of the list that needs no files loads with the sizes that the list states") {
   int loaded = 0;
-  for (const DatasetEntry& entry : dataset_list()) {
-    if (entry.name == "mnist") continue;  // needs files: tests/test_data_mnist.cpp
+  for (const DataKind& entry : data_kinds()) {
+    if (entry.takes_file || entry.needs_folder) continue;  // those have tests of their own
     const Dataset data = load_dataset(entry.name);
     CHECK(data.name == entry.name);
     CHECK(is_partition(data));

@@ -3,6 +3,7 @@
 #include <array>
 #include <cmath>
 
+#include "data/catalog.h"
 #include "data/idx.h"
 #include "engine/check.h"
 #undef CHECK  // below, CHECK is doctest's
@@ -100,8 +101,8 @@ TEST_CASE("mnist: the real files hold 70,000 digits") {
   CHECK(data.train.size() == 55000);
   CHECK(data.validation.size() == 5000);
   CHECK(data.test.size() == 10000);
-  const auto& list = dataset_list();
-  CHECK(std::any_of(list.begin(), list.end(), [](const DatasetEntry& entry) {
+  const auto list = data_kinds();
+  CHECK(std::any_of(list.begin(), list.end(), [](const DataKind& entry) {
     return entry.name == "mnist" && entry.size == "70,000 rows: 55,000 / 5,000 / 10,000";
   }));
   CHECK(std::vector<int32_t>(data.labels.begin(), data.labels.begin() + 8) ==

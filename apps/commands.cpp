@@ -1,0 +1,33 @@
+// The list of commands.
+#include "apps/commands.h"
+
+namespace tapedeck {
+
+std::span<const Command> all_commands() {
+  static constexpr Command kCommands[] = {
+      {"train", "train a model and report the time to the target",
+       "tapedeck train --data mnist --data-dir mnist --hidden 512,512 --target accuracy=0.97", run_train},
+      {"evaluate", "score a saved model: accuracy, loss, confusion matrix",
+       "tapedeck evaluate runs/mlp-digits-001 --split test", run_evaluate},
+      {"export", "write the weights of a run in another format",
+       "tapedeck export runs/mlp-digits-001 --format npz --to weights.npz", run_export},
+      {"gradcheck", "compare every gradient with finite differences", "tapedeck gradcheck --activation gelu",
+       run_gradcheck},
+      {"graph", "show the tape of one step: shapes and bytes saved", "tapedeck graph --dot | dot -Tsvg > graph.svg",
+       run_graph},
+      {"bench step", "time the training step by batch size", "tapedeck bench step --batches 32,128 --threads 2",
+       run_bench_step},
+      {"bench loader", "time a step that loads its batches, by format and number of workers", "tapedeck bench loader",
+       run_bench_loader},
+      {"data list", "name the data sets", "tapedeck data list", run_data_list},
+      {"data info", "describe a data set, its splits and its order", "tapedeck data info digits --order 0",
+       run_data_info},
+      {"data convert", "turn a data set into a shard, which trains without being loaded",
+       "tapedeck data convert csv:iris.csv --label species --to iris.shard", run_data_convert},
+      {"data fetch", "download a data set", "tapedeck data fetch mnist --data-dir mnist", run_data_fetch},
+      {"info", "show the processor, threads, libraries and measured peaks", "tapedeck info --json", run_info},
+  };
+  return kCommands;
+}
+
+}  // namespace tapedeck

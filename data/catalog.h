@@ -1,0 +1,33 @@
+// Data sets by name. A line of the table in catalog.cpp is all that the rest of the program knows of one.
+#pragma once
+#include <span>
+#include <string>
+#include <string_view>
+
+#include "data/dataset.h"
+
+namespace tapedeck {
+
+struct DataKind {
+  std::string name;                // "mnist"; with a file: "csv", written csv:FILE
+  std::string what, size, origin;  // for people
+  bool takes_file = false;
+  bool fixed_split = false;   // has its own; --validation and --test do not apply
+  bool needs_folder = false;  // --data-dir
+  Dataset (*load)(const std::string& file, const DataOptions& options) = nullptr;
+};
+std::span<const DataKind> data_kinds();
+
+// "csv:data/iris.csv" as its kind and "data/iris.csv".
+struct DataSpec {
+  const DataKind* kind;
+  std::string file;
+  std::string label() const;  // a short name for folders: "mnist", "iris"
+};
+// Throws UsageError for an unknown name (with the nearest), a missing file name, and a file where none belongs.
+DataSpec parse_data(std::string_view spec);
+
+// Loads what the spec names; checks that sizes, labels and splits fit together.
+Dataset load_dataset(std::string_view spec, const DataOptions& options = {});
+
+}  // namespace tapedeck
