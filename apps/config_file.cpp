@@ -11,6 +11,7 @@
 #include <set>
 
 #include "apps/options.h"
+#include "data/catalog.h"
 #include "engine/check.h"
 
 namespace tapedeck {
@@ -95,6 +96,7 @@ Config run_config(const std::filesystem::path& folder) {
   for (const char* key : {"model", "hidden", "activation", "data", "loss", "precision"})
     if (!config.origins.contains(key))
       throw Error(fmt::format("{}: does not say {}, without which the model cannot be made again", file.string(), key));
+  parse_data(config.data);
   return config;
 }
 
