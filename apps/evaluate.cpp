@@ -5,17 +5,14 @@
 
 #include <algorithm>
 #include <cmath>
-#include <fstream>
 #include <iostream>
-#include <map>
 #include <numeric>
-#include <sstream>
 
 #include "apps/cli.h"
 #include "apps/commands.h"
 #include "apps/experiment.h"
 #include "apps/record.h"
-#include "engine/checkpoint.h"
+#include "apps/weights.h"
 
 namespace tapedeck {
 namespace {
@@ -29,34 +26,6 @@ Config config_of_run(const Config& asked) {
   }
   if (!asked.data_dir.empty()) run.data_dir = asked.data_dir;
   return run;
-}
-
-std::string read_file(const std::filesystem::path& path) {
-  std::ifstream in(path, std::ios::binary);
-  std::ostringstream bytes;
-  if (!in || !(bytes << in.rdbuf())) throw Error(text("{}: cannot be read: was the run finished?", path.string()));
-  return bytes.str();
-}
-
-// Gives every parameter its saved values. The file must hold exactly these names, shapes and number types.
-void load_weights(const ParameterSet& parameters, const std::filesystem::path& path, const Dataset& data) {
-  std::map<std::string, Tensor> saved;
-  for (auto& [name, tensor] : from_safetensors(read_file(path), path.string())) saved.emplace(name, tensor);
-  for (const Parameter* p : parameters.all()) {
-    const auto found = saved.find(p->path);
-    if (found == saved.end())
-      throw Error(text("{}: holds no tensor {}, which the model of config.json needs", path.string(), p->path));
-    const Tensor& t = found->second;
-    if (!(t.shape == p->shape) || t.dtype != p->value.dtype)
-      throw Error(text("{}: tensor {} is {} {}, but config.json and {} ({} features, {} classes) need {} {}",
-                       path.string(), p->path, name(t.dtype), t.shape, data.name, data.features, data.classes,
-                       name(p->value.dtype), p->shape));
-    copy(p->value, t);
-    saved.erase(found);
-  }
-  if (!saved.empty())
-    throw Error(text("{}: holds a tensor {}, which the model of config.json does not have", path.string(),
-                     saved.begin()->first));
 }
 
 std::span<const int32_t> rows_of(const Dataset& data, std::string_view split) {
@@ -197,7 +166,8 @@ int run_evaluate(const Config& asked) {
   const Problem problem(run, device, dtype);
   const auto model = make_model(run, problem);
   const ParameterSet parameters(*model, device, dtype, static_cast<uint64_t>(run.seed));
-  load_weights(parameters, std::filesystem::path(asked.run) / "model.safetensors", problem.data());
+  const std::filesystem::path weights = std::filesystem::path(asked.run) / "model.safetensors";
+  load_weights(parameters, read_file(weights), weights.string(), problem.data());
 
   const Evaluation result = evaluate(
       problem, [&](const Tensor& x) { return (*model)(x, {}); }, asked.split);

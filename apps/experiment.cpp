@@ -3,7 +3,6 @@
 #include <algorithm>
 
 #include "engine/backend.h"
-#include "engine/checkpoint.h"
 
 namespace tapedeck {
 
@@ -64,12 +63,6 @@ Learner::Learner(const Config& config, const Problem& problem, uint64_t seed, De
 
 Model Learner::scoring() const {
   return [this](const Tensor& x) { return (*model)(x, {}); };
-}
-
-std::string weights_file(const ParameterSet& parameters) {
-  std::vector<NamedTensor> weights;
-  for (const Parameter* p : parameters.all()) weights.emplace_back(p->path, p->value);
-  return to_safetensors(weights);
 }
 
 double learn(Learner& learner, const Problem& problem, const Inputs& inputs, const Pass& pass, double weight) {

@@ -33,8 +33,6 @@ struct Learner {
   Optimizer optimizer;
 };
 
-std::string weights_file(const ParameterSet& parameters);  // the bytes of a safetensors file
-
 // One forward and backward pass; gradients gather with this weight. Returns the loss.
 double learn(Learner& learner, const Problem& problem, const Inputs& inputs, const Pass& pass, double weight);
 

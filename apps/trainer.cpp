@@ -4,6 +4,7 @@
 #include <algorithm>
 #include <cmath>
 
+#include "apps/weights.h"
 #include "engine/backend.h"
 
 namespace tapedeck {

@@ -3,6 +3,7 @@
 
 #include "apps/peaks.h"
 #include "apps/trainer.h"
+#include "apps/weights.h"
 #include "engine/backend.h"
 
 namespace tapedeck {

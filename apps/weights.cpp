@@ -1,0 +1,47 @@
+#include "apps/weights.h"
+
+#include <cerrno>
+#include <cstring>
+#include <fstream>
+#include <map>
+#include <sstream>
+
+#include "engine/checkpoint.h"
+
+namespace tapedeck {
+
+std::string weights_file(const ParameterSet& parameters) {
+  std::vector<NamedTensor> weights;
+  for (const Parameter* p : parameters.all()) weights.emplace_back(p->path, p->value);
+  return to_safetensors(weights);
+}
+
+void load_weights(const ParameterSet& parameters, std::string_view file, const std::string& source,
+                  const Dataset& data) {
+  std::map<std::string, Tensor> saved;
+  for (auto& [name, tensor] : from_safetensors(file, source)) saved.emplace(name, tensor);
+  for (const Parameter* p : parameters.all()) {
+    const auto found = saved.find(p->path);
+    if (found == saved.end())
+      throw Error(text("{}: holds no tensor {}, which the model of config.json needs", source, p->path));
+    const Tensor& t = found->second;
+    if (!(t.shape == p->shape) || t.dtype != p->value.dtype)
+      throw Error(text("{}: tensor {} is {} {}, but config.json and {} ({} features, {} classes) need {} {}", source,
+                       p->path, name(t.dtype), t.shape, data.name, data.features, data.classes, name(p->value.dtype),
+                       p->shape));
+    copy(p->value, t);
+    saved.erase(found);
+  }
+  if (!saved.empty())
+    throw Error(
+        text("{}: holds a tensor {}, which the model of config.json does not have", source, saved.begin()->first));
+}
+
+std::string read_file(const std::filesystem::path& path) {
+  std::ifstream in(path, std::ios::binary);
+  std::ostringstream bytes;
+  if (!in || !(bytes << in.rdbuf())) throw Error(text("{}: cannot be read: {}", path.string(), std::strerror(errno)));
+  return bytes.str();
+}
+
+}  // namespace tapedeck

@@ -1,0 +1,21 @@
+// The weights of a model as a safetensors file, and back.
+#pragma once
+#include <filesystem>
+#include <string>
+#include <string_view>
+
+#include "data/dataset.h"
+#include "ops/parameter.h"
+
+namespace tapedeck {
+
+std::string weights_file(const ParameterSet& parameters);  // the bytes of a safetensors file
+
+// Gives every parameter its saved values. The file must hold exactly these names, shapes and number types. Throws Error
+// naming `source` and, where the data is to blame, what it needs.
+void load_weights(const ParameterSet& parameters, std::string_view file, const std::string& source,
+                  const Dataset& data);
+
+std::string read_file(const std::filesystem::path& path);  // all its bytes; throws Error with path and cause
+
+}  // namespace tapedeck
