@@ -17,6 +17,14 @@ int64_t argmax(std::span<const double> row) {
   return std::max_element(row.begin(), row.end()) - row.begin();
 }
 
+// [N, …] -> [n, …]: the same memory, as much of it as the first n rows take.
+Tensor first_rows(const Tensor& x, int64_t n) {
+  Tensor part = x;
+  part.shape = x.rank() == 1 ? Shape{n} : Shape{n, x.cols()};
+  part.data = x.data.slice(0, part.bytes());
+  return part;
+}
+
 }  // namespace
 
 DataOptions data_options(const Config& config) {
@@ -37,33 +45,15 @@ Problem::Problem(const Config& config, Device device, DType dtype)
         text("--loss cross_entropy needs classes, but {} has numbers to predict: use --loss mse", data_.name));
 }
 
-Tensor Problem::to_device(const std::vector<float>& values, const Shape& shape) const {
-  if (dtype_ == DType::f64) return Tensor::from(std::vector<double>(values.begin(), values.end()), shape, device_);
-  return Tensor::from(values, shape, device_);
+Inputs Problem::load(std::span<const int32_t> rows) const {
+  BatchBuffer buffer(*this, std::ssize(rows));
+  buffer.load(rows);
+  return buffer.inputs();
 }
 
-Inputs Problem::load(std::span<const int32_t> rows) const {
-  const int64_t n = std::ssize(rows);
-  const Shape x_shape = {n, data_.features};
-  std::vector<float> numbers(static_cast<size_t>(regression_ ? n : 0));
-  std::vector<int32_t> labels(static_cast<size_t>(regression_ ? 0 : n));
-  const auto read = [&](float* x) {
-    if (regression_)
-      gather(data_, rows, x, numbers.data());
-    else
-      gather(data_, rows, x, labels.data());
-  };
-  Inputs inputs;
-  if (device_ == Device::cpu && dtype_ == DType::f32) {  // straight to where it is used
-    inputs.x = Tensor::empty(x_shape, dtype_, device_);
-    read(inputs.x.ptr<float>());
-  } else {
-    std::vector<float> values(static_cast<size_t>(x_shape.count()));
-    read(values.data());
-    inputs.x = to_device(values, x_shape);
-  }
-  inputs.answer = regression_ ? to_device(numbers, {n, 1}) : Tensor::from(labels, {n}, device_);
-  return inputs;
+Inputs Problem::on_device(const Inputs& host) const {
+  const Tensor answer = regression_ ? cast(host.answer, dtype_) : host.answer;
+  return {cast(host.x, dtype_).to(device_), answer.to(device_)};
 }
 
 Inputs Problem::throw_away(int64_t count) const {
@@ -97,6 +87,26 @@ Score Problem::score(const Model& model, std::span<const int32_t> rows, const Ob
   score.loss = loss_sum / static_cast<double>(score.examples);
   if (!regression_) score.accuracy = static_cast<double>(right) / static_cast<double>(score.examples);
   return score;
+}
+
+BatchBuffer::BatchBuffer(const Problem& problem, int64_t capacity)
+    : problem_(problem),
+      host_{Tensor::empty({capacity, problem.data().features}, DType::f32, Device::cpu),
+            problem.regression() ? Tensor::empty({capacity, 1}, DType::f32, Device::cpu)
+                                 : Tensor::empty({capacity}, DType::i32, Device::cpu)},
+      capacity_(capacity) {}
+
+void BatchBuffer::load(std::span<const int32_t> rows) {
+  CHECK(std::ssize(rows) <= capacity_, "batch: {} examples do not fit into memory for {}", rows.size(), capacity_);
+  if (problem_.regression())
+    gather(problem_.data(), rows, host_.x.ptr<float>(), host_.answer.ptr<float>());
+  else
+    gather(problem_.data(), rows, host_.x.ptr<float>(), host_.answer.ptr<int32_t>());
+  count_ = std::ssize(rows);
+}
+
+Inputs BatchBuffer::inputs() const {
+  return problem_.on_device({first_rows(host_.x, count_), first_rows(host_.answer, count_)});
 }
 
 }  // namespace tapedeck

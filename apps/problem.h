@@ -34,6 +34,7 @@ class Problem {
   int64_t outputs() const { return regression_ ? 1 : data_.classes; }
 
   Inputs load(std::span<const int32_t> rows) const;  // these rows, on the device
+  Inputs on_device(const Inputs& host) const;        // f32 on the cpu, moved to where and in what type is computed
   Inputs throw_away(int64_t count) const;            // a batch of made-up examples, for warming up
   Tensor loss(const Tensor& output, const Inputs& inputs) const;
 
@@ -42,12 +43,25 @@ class Problem {
   Score score(const Model& model, std::span<const int32_t> rows, const Observer& each = nullptr) const;
 
  private:
-  Tensor to_device(const std::vector<float>& values, const Shape& shape) const;
-
   Dataset data_;
   bool regression_;
   Device device_;
   DType dtype_;
+};
+
+// Memory of one batch after another, of up to `capacity` examples each. The thread that computes makes it and takes the
+// inputs; any thread may load.
+class BatchBuffer {
+ public:
+  BatchBuffer(const Problem& problem, int64_t capacity);  // keeps the reference
+
+  void load(std::span<const int32_t> rows);  // throws Error naming file and record that cannot be read
+  Inputs inputs() const;  // of the last load. In f32 on the cpu this buffer's own memory, that the next load overwrites
+
+ private:
+  const Problem& problem_;
+  Inputs host_;
+  int64_t capacity_, count_ = 0;
 };
 
 }  // namespace tapedeck

@@ -10,9 +10,9 @@
 namespace tapedeck {
 namespace {
 
-Batch slice(std::span<const int32_t> order, int64_t batch_size, int64_t epoch, int64_t index) {
-  const int64_t begin = index * batch_size, size = std::min<int64_t>(batch_size, std::ssize(order) - begin);
-  return {order.subspan(begin, size), epoch, index, begin + size == std::ssize(order)};
+Batch cut(std::span<const int32_t> order, int64_t batch_size, Position begin) {
+  const int64_t size = std::min<int64_t>(batch_size, std::ssize(order) - begin.offset);
+  return {order.subspan(begin.offset, size), begin, begin.offset + size == std::ssize(order)};
 }
 
 }  // namespace
@@ -31,25 +31,31 @@ std::vector<int32_t> epoch_order(std::span<const int32_t> rows, uint64_t seed, i
 
 std::vector<Batch> in_order(std::span<const int32_t> rows, int64_t batch_size) {
   if (batch_size < 1) throw UsageError(text("batch {}: must be at least 1", batch_size));
-  batch_size = std::min<int64_t>(batch_size, std::ssize(rows));  // so that index * batch_size cannot overflow
+  batch_size = std::min<int64_t>(batch_size, std::ssize(rows));  // so that offset cannot overflow
   std::vector<Batch> batches;
-  for (int64_t index = 0; index * batch_size < std::ssize(rows); ++index)
-    batches.push_back(slice(rows, batch_size, 0, index));
+  for (int64_t offset = 0; offset < std::ssize(rows); offset += batch_size)
+    batches.push_back(cut(rows, batch_size, {0, offset}));
   return batches;
 }
 
-Loader::Loader(std::span<const int32_t> rows, int64_t batch_size, uint64_t seed)
-    : rows_(rows.begin(), rows.end()), batch_size_(batch_size), seed_(seed) {
+Loader::Loader(std::span<const int32_t> rows, int64_t batch_size, uint64_t seed, Position from)
+    : rows_(rows.begin(), rows.end()), batch_size_(batch_size), seed_(seed), next_(from) {
   if (batch_size < 1) throw UsageError(text("batch {}: must be at least 1", batch_size));
   if (batch_size > std::ssize(rows))
     throw UsageError(text("batch {}: larger than the training split of {} rows; use at most {}", batch_size,
                           grouped(rows.size()), rows.size()));
+  CHECK(from.epoch >= 0 && from.offset >= 0 && from.offset <= std::ssize(rows),
+        "loader: no example {} in epoch {} of a training split of {} rows", from.offset, from.epoch, rows.size());
 }
 
 Batch Loader::next() {
-  if (index_ == 0) order_ = epoch_order(rows_, seed_, epoch_);
-  const Batch batch = slice(order_, batch_size_, epoch_, index_++);
-  if (batch.last_in_epoch) ++epoch_, index_ = 0;
+  if (next_.offset == std::ssize(rows_)) {
+    next_ = {next_.epoch + 1, 0};
+    order_.clear();
+  }
+  if (order_.empty()) order_ = epoch_order(rows_, seed_, next_.epoch);
+  const Batch batch = cut(order_, batch_size_, next_);
+  next_.offset += std::ssize(batch.rows);
   return batch;
 }
 

@@ -1,5 +1,5 @@
 // In which order a run sees its examples. The order is a pure function of (seed, epoch), so a run that stops and goes
-// on needs no saved state beyond the two counters of Batch.
+// on needs no saved state beyond its Position.
 #pragma once
 #include <cstdint>
 #include <span>
@@ -7,10 +7,14 @@
 
 namespace tapedeck {
 
+struct Position {
+  int64_t epoch = 0, offset = 0;  // from 0; examples of the epoch that have been given
+  bool operator==(const Position&) const = default;
+};
+
 struct Batch {
   std::span<const int32_t> rows;  // row numbers of the data set; valid until the next batch is asked for
-  int64_t epoch = 0;              // from 0
-  int64_t index = 0;              // within the epoch, from 0
+  Position begin;                 // where its first example stands
   bool last_in_epoch = false;     // then it may be short: 10 rows in batches of 4 come as 4, 4, 2
 };
 
@@ -20,31 +24,21 @@ std::vector<int32_t> epoch_order(std::span<const int32_t> rows, uint64_t seed, i
 // All rows once, in the order given: for evaluation, so the batch size may exceed the rows. Points into rows.
 std::vector<Batch> in_order(std::span<const int32_t> rows, int64_t batch_size);
 
-// Batches for training, epoch after epoch without end:  for (const Batch& batch : loader) { … break; }
-// Throws UsageError for a batch size below 1 or above the number of rows.
+// Batches for training, epoch after epoch without end, from a position on; the offset may be any number of examples, as
+// when the batch size has changed. Throws UsageError for a batch size below 1 or above the number of rows, Error for a
+// position outside of the epoch.
 class Loader {
  public:
-  Loader(std::span<const int32_t> rows, int64_t batch_size, uint64_t seed);
+  Loader(std::span<const int32_t> rows, int64_t batch_size, uint64_t seed, Position from = {});
 
   int64_t batches_per_epoch() const { return (std::ssize(rows_) + batch_size_ - 1) / batch_size_; }
   Batch next();
 
-  struct Never {};
-  struct Iterator {
-    Loader* loader;
-    Batch batch;
-    const Batch& operator*() const { return batch; }
-    Iterator& operator++() { return batch = loader->next(), *this; }
-    bool operator!=(Never) const { return true; }
-  };
-  Iterator begin() { return {this, next()}; }
-  Never end() const { return {}; }
-
  private:
-  std::vector<int32_t> rows_, order_;
+  std::vector<int32_t> rows_, order_;  // order_ is of next_.epoch, or empty
   int64_t batch_size_;
   uint64_t seed_;
-  int64_t epoch_ = 0, index_ = 0;
+  Position next_;
 };
 
 }  // namespace tapedeck
