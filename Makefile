@@ -61,7 +61,7 @@ test-portable: setup  ## all tests in a Debug build for any processor, with no o
 	  -DTAPEDECK_ONEDNN=off -DTAPEDECK_UCONTEXT=ON)
 	$(call ctest,build-portable)
 
-THREADED = ranges cover|parallel loop|loops one right after|threads may|each has its own|bitwise|byte-equal
+THREADED = ranges cover|parallel loop|loops one right after|threads may|each has its own|bitwise|byte-equal|worker
 test-tsan: setup  ## what runs on several threads, under ThreadSanitizer (which cannot follow oneDNN nor our fibers)
 	$(call install,clang)
 	$(call build,build-tsan,$(debug) -DCMAKE_CXX_COMPILER=clang++ -DTAPEDECK_ONEDNN=off -DTAPEDECK_SANITIZE=thread)
