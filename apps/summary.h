@@ -30,7 +30,8 @@ struct Summary {
   } target;
 
   struct {
-    Number data, init, warmup, train, eval, checkpoint, data_wait, total;  // seconds
+    // Seconds. data_load: what loading took, whoever did it; data_wait: what the training loop waited for it.
+    Number data, init, warmup, train, eval, checkpoint, data_wait, data_load, total;
   } time;
 
   std::optional<StepTimeSummary> step_ms;
@@ -48,7 +49,7 @@ struct Summary {
     Count skipped, growths, backoffs;
   } loss_scale;
 
-  std::string status;  // "done", "target reached", "target not reached", "diverged"
+  std::string status;  // "done", "target reached", "target not reached", "diverged", "interrupted"
 };
 
 // Fills what the configuration, the clock and the tracker know (target from `tracker` when there is one).
@@ -57,5 +58,8 @@ void fill(Summary& summary, const TrainingClock& clock);
 void fill(Summary& summary, const TargetTracker& tracker);
 
 Json to_json(const Summary& summary);
+
+// What to_json wrote. A missing field counts as null; throws Error naming a field whose value is of another type.
+Summary summary_from_json(const Json& document);
 
 }  // namespace tapedeck

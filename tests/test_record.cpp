@@ -266,7 +266,7 @@ TEST_CASE("summary.json has every field, null where it does not apply") {
       "target time step_ms throughput data_wait_ratio flops_per_example gflops peak_gflops memory loss_scale status");
   CHECK_EQ(keys(out["final"]), "train_loss validation_loss validation_accuracy test_loss test_accuracy");
   CHECK_EQ(keys(out["target"]), "metric value reached step examples seconds seconds_with_eval");
-  CHECK_EQ(keys(out["time"]), "data init warmup train eval checkpoint data_wait total");
+  CHECK_EQ(keys(out["time"]), "data init warmup train eval checkpoint data_wait data_load total");
   CHECK_EQ(keys(out["step_ms"]), "median p05 p95 n");
   CHECK_EQ(keys(out["throughput"]), "examples_per_s tokens_per_s");
   CHECK_EQ(keys(out["memory"]), "peak_bytes parameters gradients optimizer activations_peak");
