@@ -5,6 +5,7 @@
 #include "data/digits.h"
 #include "data/idx.h"
 #include "data/nearest.h"
+#include "data/shard.h"
 #include "data/synthetic.h"
 #include "engine/check.h"
 
@@ -35,6 +36,13 @@ std::span<const DataKind> data_kinds() {
        .size = "4,000 rows: 3,200 / 400 / 400",
        .origin = "made by formula",
        .load = [](const std::string&, const DataOptions& options) { return make_blobs(options); }},
+      {.name = "shard",
+       .what = "any of these, converted: trains without being loaded",
+       .size = "as its source; bytes stay bytes",
+       .origin = "a file that `tapedeck data convert` wrote",
+       .takes_file = true,
+       .fixed_split = true,
+       .load = [](const std::string& file, const DataOptions& options) { return open_shard(file, options.encoding); }},
   };
   return kinds;
 }

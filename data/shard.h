@@ -27,13 +27,11 @@ class Shard : public Records {
  public:
   // Reads header, metadata, answers and checksums. Throws Error naming the file and what is wrong with it.
   explicit Shard(const std::string& path);
-  ~Shard() override;
-  Shard(const Shard&) = delete;
-  Shard& operator=(const Shard&) = delete;
 
   int64_t count() const override { return static_cast<int64_t>(header_.records); }
   // Any number of threads may read at once. u8 records are scaled, i32 ones become floats.
   void read(std::span<const int32_t> rows, float* out) const override;
+  void read_raw(int64_t first, int64_t records, void* out) const;  // neighbours, as they lie in the file
   uint64_t content_hash() const override;
 
   const ShardHeader& header() const { return header_; }
@@ -41,19 +39,27 @@ class Shard : public Records {
   const std::vector<int32_t>& labels() const { return labels_; }  // Answers::classes
   const std::vector<float>& targets() const { return targets_; }  // Answers::numbers
 
+  uint64_t record_bytes() const { return header_.numbers * size_of(header_.type); }
   int64_t blocks() const { return static_cast<int64_t>(table_.size()); }
   void verify() const;  // reads every block; throws Error naming all that are damaged
 
  private:
-  void read_bytes(void* out, uint64_t n, uint64_t at, const std::string& what) const;
-  bool matches(uint64_t block) const;
-  void check_blocks(int64_t first, int64_t records) const;
-  void read_run(int64_t first, int64_t records, float* out) const;
-  std::string records_of(uint64_t block) const;
+  struct OpenFile {
+    int descriptor = -1;
+    ~OpenFile();
+  };
+
+  void read_front();
   void read_answers();
+  void read_bytes(void* out, uint64_t n, uint64_t at) const;
+  void read_run(int64_t first, int64_t records, float* out) const;
+  bool matches(uint64_t block) const;
+  void check_bytes(uint64_t begin, uint64_t end) const;
+  std::string place(uint64_t at) const;
+  std::string describe(uint64_t block) const;
 
   std::string path_, name_;  // name_: without its folder, for messages
-  int file_ = -1;
+  OpenFile file_;
   uint64_t file_bytes_ = 0;
   ShardHeader header_;
   ShardLayout layout_ = {};
@@ -64,7 +70,8 @@ class Shard : public Records {
   std::vector<float> targets_;
 };
 
-// A shard with answers as a data set: rows are the records, and the parts lie one behind the other.
-Dataset open_shard(const std::string& path);
+// A shard with answers as a data set: rows are the records, and the parts lie one behind the other. With the encoding
+// of a model it must have been made the same way, else Error.
+Dataset open_shard(const std::string& path, const Encoding* encoding = nullptr);
 
 }  // namespace tapedeck

@@ -14,6 +14,7 @@ const char* name(RecordType type);  // "u8"
 size_t size_of(RecordType type);    // in bytes
 
 enum class Answers : uint16_t { none, classes, numbers };  // classes: int32 ids; numbers: float
+size_t size_of_answer(Answers answers);                    // in bytes
 
 struct ShardHeader {
   char magic[8] = {'T', 'A', 'P', 'E', 'D', 'E', 'C', 'K'};
@@ -26,6 +27,7 @@ struct ShardHeader {
   uint32_t crc = 0;  // of the 60 bytes before it
 };
 static_assert(sizeof(ShardHeader) == 64);
+uint32_t crc(const ShardHeader& header);  // what its last field should be
 
 inline constexpr uint64_t kShardBlock = 1 << 16;  // bytes that share a checksum; the last block may be shorter
 

@@ -12,8 +12,8 @@ namespace tapedeck {
 
 using ShardProgress = std::function<void(int64_t records_written)>;
 
-// Writes the parts of a data set, training first; bytes stay bytes. Replaces a file of that name. Throws Error with
-// path and cause. `progress` is called now and then from the calling thread.
+// Writes the parts of a data set, training first; bytes stay bytes, in a shard too. Replaces a file of that name.
+// Throws Error with path and cause. `progress` is called now and then from the calling thread.
 void write_shard(const std::string& path, const Dataset& data, const ShardProgress& progress = {});
 
 }  // namespace tapedeck
