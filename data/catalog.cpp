@@ -1,10 +1,12 @@
 #include "data/catalog.h"
 
-#include <filesystem>
-
+#include "data/csv.h"
 #include "data/digits.h"
+#include "data/encoding.h"
 #include "data/idx.h"
 #include "data/nearest.h"
+#include "data/npy.h"
+#include "data/packed_file.h"
 #include "data/shard.h"
 #include "data/synthetic.h"
 #include "engine/check.h"
@@ -36,6 +38,35 @@ std::span<const DataKind> data_kinds() {
        .size = "4,000 rows: 3,200 / 400 / 400",
        .origin = "made by formula",
        .load = [](const std::string&, const DataOptions& options) { return make_blobs(options); }},
+      {.name = "csv",
+       .what = "a table: numbers in all columns but one, and in that the class or number to predict (--label)",
+       .size = "as the file holds",
+       .origin = "a file of comma-separated values, plain or gzip, with or without a header",
+       .takes_file = true,
+       .load = load_csv},
+      {.name = "npy",
+       .what = "an array of examples; the answers from another (--label FILE) or in its last column",
+       .size = "as the file holds",
+       .origin = "a file that numpy.save wrote, plain or gzip",
+       .takes_file = true,
+       .load = load_npy},
+      {.name = "idx",
+       .what = "grey images, and a label for each (--label FILE)",
+       .size = "as the files hold",
+       .origin = "a pair of IDX files as MNIST's, plain or gzip",
+       .takes_file = true,
+       .load = load_idx},
+      {.name = "text",
+       .what = "characters, as numbers of a vocabulary; to look at and convert, no model learns from it yet",
+       .size = "as the file holds",
+       .origin = "a file of UTF-8, plain or gzip",
+       .takes_file = true,
+       .load = [](const std::string& file, const DataOptions&) -> Dataset {
+         throw UsageError(
+             text("text:{}: no model of this version learns from text; `tapedeck data info text:{}` "
+                  "describes it, `tapedeck data convert text:{} --to FILE` stores it as numbers",
+                  file, file, file));
+       }},
       {.name = "shard",
        .what = "any of these, converted: trains without being loaded",
        .size = "as its source; bytes stay bytes",
@@ -47,9 +78,7 @@ std::span<const DataKind> data_kinds() {
   return kinds;
 }
 
-std::string DataSpec::label() const {
-  return kind->takes_file ? std::filesystem::path(file).stem().string() : kind->name;
-}
+std::string DataSpec::label() const { return kind->takes_file ? data_name(file) : kind->name; }
 
 DataSpec parse_data(std::string_view spec) {
   const size_t colon = spec.find(':');
@@ -74,8 +103,11 @@ Dataset load_dataset(std::string_view spec, const DataOptions& options) {
   if (kind->fixed_split && (options.validation || options.test))
     throw UsageError(
         text("{}: its splits are fixed, so that results compare; leave --validation and --test away", spec));
+  if (!kind->takes_file && !options.label.empty())
+    throw UsageError(text("{}: has its answers with it; leave --label away", spec));
   Dataset data = kind->load(file, options);
   check(data);
+  if (options.encoding) check_encoding(data, *options.encoding);
   return data;
 }
 

@@ -2,6 +2,7 @@
 
 #include <algorithm>
 #include <cmath>
+#include <limits>
 #include <numeric>
 
 #include "data/loader.h"
@@ -88,6 +89,8 @@ void check(const Dataset& data) {
 }
 
 void split(Dataset& data, int64_t validation_rows, int64_t test_rows, uint64_t seed) {
+  CHECK(data.rows() <= std::numeric_limits<int32_t>::max(), "{}: {} rows, but row numbers end at 2^31 - 1", data.name,
+        data.rows());
   const int64_t train_rows = data.rows() - validation_rows - test_rows;
   if (validation_rows < 1 || test_rows < 1 || train_rows < 1)
     throw UsageError(text("{}: {} rows leave {} for training after {} for validation and {} for testing; take less",

@@ -1,9 +1,8 @@
 #include "data/idx.h"
 
-#include <algorithm>
 #include <cctype>
 
-#include "data/byte_count.h"
+#include "data/encoding.h"
 #include "data/packed_file.h"
 #include "engine/check.h"
 
@@ -24,14 +23,6 @@ void check_magic(const PackedFile& file, const uint8_t* magic, size_t size, int 
   CHECK(magic[2] == 8, "{}: IDX type {} is not supported, wants 8 (unsigned bytes)", file.name(), magic[2]);
   CHECK(magic[3] == rank, "{}: mislabelled: an IDX file of rank {} ({}), wants rank {} ({})", file.name(), magic[3],
         kind_of_rank(magic[3]), rank, kind_of_rank(rank));
-}
-
-// Counts what is left without keeping it.
-uint64_t count_rest(PackedFile& file) {
-  std::vector<uint8_t> scratch(1 << 16);
-  uint64_t total = 0;
-  while (const size_t got = file.read(scratch.data(), scratch.size())) total += got;
-  return total;
 }
 
 Idx read_idx(const std::string& path, int rank) {
@@ -55,22 +46,7 @@ Idx read_idx(const std::string& path, int rank) {
   CHECK(elements > 0, "{}: holds nothing: its header says {}", file.name(), extents);
   CHECK(elements < (uint64_t(1) << 63), "{}: header promises {} bytes, more than any file: damaged; fetch it again",
         file.name(), extents);
-  const uint64_t promised = header_bytes + static_cast<uint64_t>(elements);
-
-  // Doubling what was really read, at most to what was promised: a header that lies costs nothing.
-  uint64_t have = header_bytes;
-  while (have < promised) {
-    const size_t old = idx.bytes.size();
-    const uint64_t room = std::min<uint64_t>(promised - have, std::max<uint64_t>(old, 1 << 20));
-    idx.bytes.resize(old + room);
-    const size_t read = file.read(idx.bytes.data() + old, room);
-    have += read;
-    CHECK(read == room, "{}: header promises {} bytes ({}), {} has {}: download cut short? Fetch it again", file.name(),
-          grouped(promised), extents, file.is_gzip() ? "unpacked file" : "file", grouped(have));
-  }
-  const uint64_t rest = count_rest(file);
-  CHECK(rest == 0, "{}: header promises {} bytes ({}), {} has {}: {} too many; fetch it again", file.name(),
-        grouped(promised), extents, file.is_gzip() ? "unpacked file" : "file", grouped(have + rest), grouped(rest));
+  idx.bytes = read_promised(file, header_bytes, static_cast<uint64_t>(elements), extents);
   return idx;
 }
 
@@ -78,5 +54,30 @@ Idx read_idx(const std::string& path, int rank) {
 
 Idx read_idx_images(const std::string& path) { return read_idx(path, 3); }
 Idx read_idx_labels(const std::string& path) { return read_idx(path, 1); }
+
+std::string IdxPair::shape() const {
+  return std::to_string(images.extents[1]) + "x" + std::to_string(images.extents[2]) + "x1";
+}
+
+IdxPair read_idx_pair(const std::string& image_path, const std::string& label_path) {
+  IdxPair pair{.images = read_idx_images(image_path), .labels = {}};
+  const Idx labels = read_idx_labels(label_path);
+  CHECK(pair.images.extents[0] == labels.extents[0], "{} images in {}, but {} labels in {}: files of different sets?",
+        pair.images.extents[0], image_path, labels.extents[0], label_path);
+  pair.labels.assign(labels.bytes.begin(), labels.bytes.end());
+  return pair;
+}
+
+Dataset load_idx(const std::string& path, const DataOptions& options) {
+  if (options.label.empty()) throw UsageError(text("idx:{}: say with --label FILE where the labels are", path));
+  IdxPair pair = read_idx_pair(path, options.label);
+  Dataset data{.name = data_name(path), .shape = pair.shape(), .features = pair.features()};
+  data.pixels = std::move(pair.images.bytes);
+  data.pixel_scale = 1.0f / 255;
+  take_answers(data, std::vector<double>(pair.labels.begin(), pair.labels.end()), options, options.label);
+  split_by_content(data, options.validation, options.test);
+  check(data);
+  return data;
+}
 
 }  // namespace tapedeck

@@ -15,7 +15,10 @@ std::vector<std::string> find_files(const std::string& folder) {
   if (folder.empty())
     throw UsageError(
         text("mnist: say with --data-dir where {} and its three siblings are (plain or .gz)", file_names[0]));
-  CHECK(std::filesystem::is_directory(folder), "mnist: --data-dir {}: no such folder", folder);
+  std::error_code failed;
+  CHECK(std::filesystem::exists(folder, failed), "mnist: --data-dir {}: no such folder", folder);
+  CHECK(std::filesystem::is_directory(folder, failed),
+        "mnist: --data-dir {}: is a file, needs a folder, the one that holds the four MNIST files", folder);
   std::vector<std::string> found;
   std::string missing;
   for (const char* name : file_names) {
@@ -34,19 +37,15 @@ std::vector<std::string> find_files(const std::string& folder) {
 
 // Appends one pair of files.
 void append(Dataset& data, const std::string& image_path, const std::string& label_path) {
-  const Idx images = read_idx_images(image_path), labels = read_idx_labels(label_path);
-  CHECK(images.extents[0] == labels.extents[0], "mnist: {} images in {}, but {} labels in {}: files of different sets?",
-        images.extents[0], image_path, labels.extents[0], label_path);
-  const std::string shape = std::to_string(images.extents[1]) + "x" + std::to_string(images.extents[2]) + "x1";
-  CHECK(data.shape.empty() || data.shape == shape, "mnist: images of {} in {}, but {} in the training file", shape,
-        image_path, data.shape);
-  const std::vector<int32_t> ids(labels.bytes.begin(), labels.bytes.end());
-  check_labels(ids, data.classes, label_path);
+  const IdxPair pair = read_idx_pair(image_path, label_path);
+  CHECK(data.shape.empty() || data.shape == pair.shape(), "mnist: images of {} in {}, but {} in the training file",
+        pair.shape(), image_path, data.shape);
+  check_labels(pair.labels, data.classes, label_path);
 
-  data.shape = shape;
-  data.features = int64_t(images.extents[1]) * images.extents[2];
-  data.pixels.insert(data.pixels.end(), images.bytes.begin(), images.bytes.end());
-  data.labels.insert(data.labels.end(), ids.begin(), ids.end());
+  data.shape = pair.shape();
+  data.features = pair.features();
+  data.pixels.insert(data.pixels.end(), pair.images.bytes.begin(), pair.images.bytes.end());
+  data.labels.insert(data.labels.end(), pair.labels.begin(), pair.labels.end());
 }
 
 std::vector<int32_t> range(int64_t begin, int64_t end) {

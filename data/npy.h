@@ -32,9 +32,12 @@ struct Npy {
   std::string descr;
   std::vector<int64_t> shape;
   std::vector<uint8_t> bytes;  // the elements in C order
+  size_t item_bytes = 1;       // of one
+  double (*load)(const uint8_t* item) = nullptr;
 
-  int64_t count() const;             // of elements
-  double at(int64_t element) const;  // as a number; integers beyond 2^53 are rounded
+  int64_t count() const { return static_cast<int64_t>(bytes.size() / item_bytes); }
+  // An element as a number; integers beyond 2^53 are rounded.
+  double at(int64_t i) const { return load(&bytes[static_cast<size_t>(i) * item_bytes]); }
 };
 
 // Throws Error when the file is not as its header promises, and for elements that are no numbers of ours.

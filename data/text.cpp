@@ -1,0 +1,81 @@
+#include "data/text.h"
+
+#include <algorithm>
+
+#include "data/packed_file.h"
+#include "data/utf8.h"
+#include "engine/check.h"
+
+namespace tapedeck {
+namespace {
+
+// Calls visit(character, its place from 1) for each.
+void for_each_character(std::string_view text, std::string_view source, auto visit) {
+  std::string_view rest = text;
+  for (int64_t place = 1; !rest.empty(); ++place) {
+    const std::optional<char32_t> character = take_character(rest);
+    const size_t at = text.size() - rest.size();
+    CHECK(character, "{}: byte {} (line {}) is not UTF-8: {}; save the text as UTF-8", source, at + 1,
+          1 + std::count(text.begin(), text.begin() + static_cast<ptrdiff_t>(at), '\n'),
+          static_cast<int>(static_cast<unsigned char>(rest[0])));
+    visit(*character, place);
+  }
+}
+
+}  // namespace
+
+Vocabulary Vocabulary::of(std::string_view text, std::string_view source) {
+  std::vector<bool> seen(0x110000);
+  for_each_character(text, source, [&](char32_t character, int64_t) { seen[character] = true; });
+  Vocabulary vocabulary;
+  for (char32_t character = 0; character < seen.size(); ++character)
+    if (seen[character]) vocabulary.characters_.push_back(character);
+  return vocabulary;
+}
+
+std::string Vocabulary::str() const {
+  std::string text;
+  for (const char32_t character : characters_) append_character(text, character);
+  return text;
+}
+
+std::vector<int32_t> Vocabulary::encode(std::string_view text, std::string_view source) const {
+  std::vector<int32_t> tokens;
+  int64_t line = 1;
+  for_each_character(text, source, [&](char32_t character, int64_t place) {
+    const auto found = std::lower_bound(characters_.begin(), characters_.end(), character);
+    if (found == characters_.end() || *found != character) {
+      std::string shown;
+      append_character(shown, character);
+      CHECK(false,
+            "{}: \"{}\" (code point {}), character {} in line {}, is not in the vocabulary of {} characters: \"{}\"; "
+            "leave it out, or train on text that has it",
+            source, printable(shown), static_cast<uint32_t>(character), place, line, size(), printable(str()));
+    }
+    tokens.push_back(static_cast<int32_t>(found - characters_.begin()));
+    line += character == U'\n';
+  });
+  return tokens;
+}
+
+std::string Vocabulary::decode(std::span<const int32_t> tokens) const {
+  std::string text;
+  for (const int32_t token : tokens) {
+    CHECK(token >= 0 && token < size(), "text: token {} is outside the vocabulary of {} characters", token, size());
+    append_character(text, characters_[static_cast<size_t>(token)]);
+  }
+  return text;
+}
+
+Text read_text(const std::string& path, const Vocabulary* vocabulary) {
+  PackedFile file(path);
+  const std::vector<uint8_t> bytes = read_rest(file);
+  std::string_view text(reinterpret_cast<const char*>(bytes.data()), bytes.size());
+  if (text.starts_with(byte_order_mark)) text.remove_prefix(byte_order_mark.size());
+  CHECK(!text.empty(), "{}: holds no character", file.name());
+  Text result{.tokens = {}, .vocabulary = vocabulary ? *vocabulary : Vocabulary::of(text, file.name())};
+  result.tokens = result.vocabulary.encode(text, file.name());
+  return result;
+}
+
+}  // namespace tapedeck
