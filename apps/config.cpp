@@ -82,6 +82,15 @@ void apply_flags(Config& config, const std::vector<Setting>& flags, unsigned com
   }
 }
 
+void refuse_beside_resume(const Config& flags) {
+  for (const char* option : {"config", "out", "dry-run"})
+    if (flags.origin(option) == Origin::flag)
+      throw UsageError(
+          fmt::format("--{} and --resume {} exclude each other: a resumed run stays in its folder and keeps "
+                      "its options",
+                      option, flags.resume));
+}
+
 }  // namespace
 
 std::string to_text(const Target& target) { return fmt::format("{}={}", target.metric, target.value); }
@@ -103,8 +112,11 @@ Config configure(std::string_view command, const std::vector<Setting>& flags, co
 
   Config config;
   config.command = command;
+  const bool resumes = !from_flags.resume.empty();  // then the run's folder says everything that no flag says
+  if (resumes) refuse_beside_resume(from_flags);
+  if (resumes) config = run_config(from_flags.resume), config.json = config.quiet = false;
   if (!from_flags.config_file.empty()) read_config_file(config, from_flags.config_file);
-  if (omp_num_threads && *omp_num_threads)
+  if (omp_num_threads && *omp_num_threads && !resumes)
     if (const Option* threads = find_option("threads", bit)) {
       const std::string_view list = omp_num_threads;  // "4,2": one number a nesting level; we have one
       set_value(config, *threads, list.substr(0, list.find(',')), "OMP_NUM_THREADS");
@@ -113,6 +125,7 @@ Config configure(std::string_view command, const std::vector<Setting>& flags, co
   apply_flags(config, flags, bit);
   fill_defaults(config);
   check_together(config);
+  if (resumes) config.out = config.resume;
   return config;
 }
 

@@ -31,6 +31,16 @@ void TrainingClock::leave() {
   running_.pop_back();
 }
 
+TrainingClock::Reading TrainingClock::reading() const {
+  charge();
+  return {sums_, total()};
+}
+
+void TrainingClock::go_on_from(const Reading& earlier) {
+  for (size_t i = 0; i < sums_.size(); ++i) sums_[i] += earlier.sums[i];
+  start_ -= earlier.total;
+}
+
 double TrainingClock::seconds(Phase phase) const {
   charge();
   const auto sum = [&](Phase p) { return sums_[static_cast<size_t>(p)]; };
@@ -59,18 +69,18 @@ bool EvaluationPlan::due(int64_t step) const {
 }
 
 bool TargetTracker::observe(double metric, const Moment& at) {
-  if (confirmed_) return true;
+  if (state_.confirmed) return true;
   const bool hit = target_.metric == "accuracy" ? metric >= target_.value : metric <= target_.value;
   if (!hit) {
-    candidate_.reset();
-    last_miss_ = at.step;
-  } else if (candidate_) {
-    confirmed_ = true;
+    state_.candidate.reset();
+    state_.last_miss = at.step;
+  } else if (state_.candidate) {
+    state_.confirmed = true;
   } else {
-    candidate_ = at;
-    if (!first_hit_) first_hit_ = at;
+    state_.candidate = at;
+    if (!state_.first_hit) state_.first_hit = at;
   }
-  return confirmed_;
+  return state_.confirmed;
 }
 
 }  // namespace tapedeck

@@ -36,6 +36,13 @@ class TrainingClock {
   };
   [[nodiscard]] Entered enter(Phase phase);
 
+  struct Reading {
+    std::array<double, kPhases> sums{};
+    double total = 0;
+  };
+  Reading reading() const;
+  void go_on_from(const Reading& earlier);  // counts an earlier process's time as well: a resumed run has one clock
+
   double training() const;                          // seconds on the training clock; waiting for data is part of it
   double with_evaluation() const;                   // the same and the evaluations
   double seconds(Phase phase) const;                // of one phase; train is the training clock
@@ -58,7 +65,10 @@ struct StepTimeSummary {
 };
 class StepTimes {
  public:
+  StepTimes() = default;
+  explicit StepTimes(std::vector<double> milliseconds) : milliseconds_(std::move(milliseconds)) {}
   void add(double seconds) { milliseconds_.push_back(seconds * 1e3); }
+  const std::vector<double>& milliseconds() const { return milliseconds_; }
   std::optional<StepTimeSummary> summary() const;  // none before the first step
 
  private:
@@ -82,21 +92,26 @@ struct Moment {  // where a run stood
 // crossing lies in (last_miss, crossing] steps. A metric that is not a number is a miss.
 class TargetTracker {
  public:
+  struct State {
+    std::optional<Moment> first_hit, candidate;
+    int64_t last_miss = 0;
+    bool confirmed = false;
+  };
   explicit TargetTracker(Target target) : target_(std::move(target)) {}
+  TargetTracker(Target target, State state) : target_(std::move(target)), state_(std::move(state)) {}
 
   bool observe(double metric, const Moment& at);  // call after each evaluation; true once confirmed
-  bool reached() const { return confirmed_; }
+  bool reached() const { return state_.confirmed; }
 
   const Target& target() const { return target_; }
-  const std::optional<Moment>& first_hit() const { return first_hit_; }  // ever, confirmed or not
-  std::optional<Moment> crossing() const { return confirmed_ ? candidate_ : std::nullopt; }
-  int64_t last_miss() const { return last_miss_; }  // step of the last miss before the crossing; 0: there was none
+  const State& state() const { return state_; }
+  const std::optional<Moment>& first_hit() const { return state_.first_hit; }  // ever, confirmed or not
+  std::optional<Moment> crossing() const { return state_.confirmed ? state_.candidate : std::nullopt; }
+  int64_t last_miss() const { return state_.last_miss; }  // step of the last miss before the crossing; 0: there was none
 
  private:
   Target target_;
-  std::optional<Moment> first_hit_, candidate_;
-  int64_t last_miss_ = 0;
-  bool confirmed_ = false;
+  State state_;
 };
 
 }  // namespace tapedeck

@@ -36,6 +36,9 @@ struct Range {
 
 struct Option {
   enum class Form { plain, positional, size };  // size: bytes, written 512MiB
+  // A resumed run takes the option from its folder, and given again it must be the same; a new length or target may
+  // differ, and so may what touches no result (free); or it belongs to the process alone (own).
+  enum class OnResume { same, length, free, own };
 
   const char* name;  // "weight-decay": the flag without its dashes, and the key in files
   Member member;
@@ -46,6 +49,7 @@ struct Option {
   const char* fallback = nullptr;  // --help's words for a default that depends on other options
   std::string_view synonyms = {};  // "learning-rate": names that others use, for "did you mean"
   Form form = Form::plain;
+  OnResume resume = OnResume::same;
   bool of_one_run = false;  // not taken over when a run's config.json serves as --config (out, force, …)
 
   bool is_flag() const { return std::holds_alternative<bool Config::*>(member); }

@@ -1,6 +1,8 @@
 #include "apps/record.h"
 
+#include <fcntl.h>
 #include <fmt/format.h>
+#include <sys/file.h>
 #include <unistd.h>
 
 #include <algorithm>
@@ -17,17 +19,8 @@ namespace {
 
 namespace fs = std::filesystem;
 
-using File = std::unique_ptr<std::FILE, int (*)(std::FILE*)>;
-
 [[noreturn]] void write_failed(const fs::path& path) {
-  const std::string cause = std::strerror(errno);
-  throw Error(fmt::format("{}: cannot be written: {}", path.string(), cause));
-}
-
-File open_for_writing(const fs::path& path, const fs::path& wanted) {  // `wanted` is the one to name in a message
-  File file(std::fopen(path.c_str(), "wb"), std::fclose);
-  if (!file) write_failed(wanted);
-  return file;
+  throw Error(fmt::format("{}: cannot be written: {}", path.string(), std::strerror(errno)));
 }
 
 bool all_finite(const Json& value) {
@@ -35,9 +28,11 @@ bool all_finite(const Json& value) {
   return !value.is_structured() || std::all_of(value.begin(), value.end(), all_finite);
 }
 
-// Files that a run folder may hold. --force removes these, also of a repeat's seeds, and nothing else.
-constexpr const char* kRunFiles[] = {"config.json",  "machine.json",      "metrics.jsonl",
-                                     "summary.json", "model.safetensors", "best.safetensors"};
+// What a run folder may hold, "checkpoint" is a folder. --force removes these, also of a repeat's seeds, and nothing
+// else.
+constexpr const char* kRunFiles[] = {"config.json",      "machine.json",  "data.json",
+                                     "metrics.jsonl",    "summary.json",  "model.safetensors",
+                                     "best.safetensors", "resumes.jsonl", "checkpoint"};
 
 bool holds_run(const fs::path& folder) {
   for (const char* file : kRunFiles)
@@ -52,7 +47,7 @@ bool is_seed(const fs::path& folder) {
 }
 
 void remove_run(const fs::path& folder) {
-  for (const char* file : kRunFiles) fs::remove(folder / file);
+  for (const char* file : kRunFiles) fs::remove_all(folder / file);
   for (const auto& entry : fs::directory_iterator(folder))
     if (entry.is_directory() && is_seed(entry.path()) && holds_run(entry.path())) {
       remove_run(entry.path());
@@ -74,20 +69,24 @@ fs::path make_folder(const Config& config) try {
   const fs::path path = config.out;
   if (fs::exists(path) && !fs::is_directory(path))
     throw UsageError(fmt::format("--out {}: is a file, needs a folder; choose another name", config.out));
-  const auto refuse = [&] {
-    throw UsageError(
-        fmt::format("--out {}: holds a run already; choose another, or --force to replace it", config.out));
-  };
-  if (fs::exists(path) && holds_run(path)) {
-    if (!config.force) refuse();
-    remove_run(path);
-  }
   fs::create_directories(path);
-  const File claim(std::fopen((path / "config.json").c_str(), "wbx"), std::fclose);  // x: one process alone succeeds
-  if (!claim && errno == EEXIST) refuse();
   return path;
 } catch (const fs::filesystem_error& e) {
   throw UsageError(fmt::format("--out {}: cannot be made: {}; choose another", e.path1().string(), e.code().message()));
+}
+
+// With the lock held: nobody else can begin a run here meanwhile.
+void clear_folder(const fs::path& path, bool force) try {
+  if (!holds_run(path)) return;
+  if (!force)
+    throw UsageError(
+        fmt::format("--out {0}: holds a run already; choose another, --resume {0} to go on with it, or --force "
+                    "to replace it",
+                    path.string()));
+  remove_run(path);
+} catch (const fs::filesystem_error& e) {
+  throw UsageError(
+      fmt::format("--out {}: cannot be cleared: {}; choose another", e.path1().string(), e.code().message()));
 }
 
 }  // namespace
@@ -96,26 +95,15 @@ std::string json_text(const Json& document, int indent) {
   return document.dump(indent, ' ', false, Json::error_handler_t::replace);  // writes what is not finite as null
 }
 
-void write_file(const fs::path& path, std::string_view text) {
-  std::error_code none;
-  const fs::file_status there = fs::symlink_status(path, none);  // a device, pipe or link must not be renamed over
-  const bool in_place = fs::exists(there) && !fs::is_regular_file(there);
-  const fs::path target = in_place ? path : fs::path(path.string() + ".tmp");
-  {
-    File file = open_for_writing(target, path);
-    const bool written = std::fwrite(text.data(), 1, text.size(), file.get()) == text.size() &&
-                         std::fflush(file.get()) == 0 && (in_place || fsync(fileno(file.get())) == 0);
-    if (!written) {
-      const int cause = errno;
-      if (!in_place) std::remove(target.c_str());
-      errno = cause;
-      write_failed(path);
-    }
-  }
-  if (!in_place && std::rename(target.c_str(), path.c_str()) != 0) write_failed(path);
+JsonLines::JsonLines(const fs::path& path, int64_t keep)
+    : path_(path), file_(std::fopen(path.c_str(), "ab"), std::fclose) {
+  if (!file_ || ftruncate(fileno(file_.get()), keep) != 0) write_failed(path);
 }
 
-JsonLines::JsonLines(const fs::path& path) : path_(path), file_(open_for_writing(path, path)) {}
+int64_t JsonLines::sync() {
+  if (fsync(fileno(file_.get())) != 0 && errno != EINVAL) write_failed(path_);
+  return ftell(file_.get());
+}
 
 void JsonLines::append(Json line) {
   if (!all_finite(line)) line["finite"] = false;
@@ -124,22 +112,52 @@ void JsonLines::append(Json line) {
     write_failed(path_);
 }
 
-RunFolder::RunFolder(const Config& config) : path_(make_folder(config)) {
+FolderLock::FolderLock(const fs::path& folder) : descriptor_(open(folder.c_str(), O_RDONLY | O_DIRECTORY | O_CLOEXEC)) {
+  const bool held = descriptor_ >= 0 && flock(descriptor_, LOCK_EX | LOCK_NB) == 0;
+  if (held || (descriptor_ >= 0 && errno != EWOULDBLOCK)) return;  // some network file systems know no locks
+  const int cause = errno;
+  const bool busy = descriptor_ >= 0;
+  if (busy) close(descriptor_);
+  throw UsageError(busy
+                       ? fmt::format("{}: another process is writing a run here; wait for it, or choose another folder",
+                                     folder.string())
+                       : fmt::format("{}: cannot be opened: {}", folder.string(), std::strerror(cause)));
+}
+
+FolderLock::~FolderLock() {
+  if (descriptor_ >= 0) close(descriptor_);
+}
+
+RunFolder::RunFolder(const Config& config) : path_(make_folder(config)), lock_(path_) {
+  clear_folder(path_, config.force);
   try {
     write("config.json", to_json(config));
     write("machine.json", machine_json(this_machine(), measure_load(), config.threads));
-    metrics_ = std::make_unique<JsonLines>(path_ / "metrics.jsonl");
+    keep_metrics(0);
   } catch (const Error& e) {  // at the start it is the choice of the folder that was wrong
     abandon();
     throw UsageError(fmt::format("--out {}; choose another folder", e.what()));
   }
 }
 
+RunFolder::RunFolder(const fs::path& path) : path_(path), lock_(path) {}
+
+void RunFolder::keep_metrics(int64_t bytes) {
+  const fs::path file = path_ / "metrics.jsonl";
+  std::error_code none;
+  const auto there = fs::file_size(file, none);
+  if (bytes > 0 && (none || there < static_cast<std::uintmax_t>(bytes)))
+    throw Error(fmt::format(
+        "{}: has {} bytes, but the checkpoint was saved with {}: lines are lost; put the file back, or begin a new run",
+        file.string(), none ? 0 : there, bytes));
+  metrics_ = std::make_unique<JsonLines>(file, bytes);
+}
+
 void RunFolder::abandon() {
   std::error_code ignored;  // there is an error to report already
   const std::uintmax_t size = fs::file_size(path_ / "metrics.jsonl", ignored);
-  if (!ignored && size > 0) return;
-  for (const char* file : kRunFiles) fs::remove(path_ / file, ignored);
+  if ((!ignored && size > 0) || fs::exists(path_ / "checkpoint", ignored)) return;
+  for (const char* file : kRunFiles) fs::remove_all(path_ / file, ignored);
   fs::remove(path_, ignored);  // stays when something else is in it
 }
 

@@ -6,28 +6,41 @@
 #include <memory>
 #include <nlohmann/json.hpp>
 #include <string_view>
+#include <utility>
 
 #include "apps/config.h"
+#include "apps/files.h"
 
 namespace tapedeck {
 
 // Strict JSON text: numbers that are not finite become null, bytes that are not UTF-8 the replacement character.
 std::string json_text(const Json& document, int indent = 2);
 
-// Replaces or creates a file so that a reader sees the old or the new one, never half. What is not a plain file
-// (/dev/stdout) is written in place. Throws Error with path and cause.
-void write_file(const std::filesystem::path& path, std::string_view text);
-
 // One JSON object a line, each handed to the system at once. Throws Error with path and cause.
 class JsonLines {
  public:
-  explicit JsonLines(const std::filesystem::path& path);  // starts the file anew
+  // Keeps the first `keep` bytes of the file, whole lines, and goes on after them; 0 starts it anew.
+  explicit JsonLines(const std::filesystem::path& path, int64_t keep = 0);
   // Adds "finite": false to a line that holds a number which is not finite (written as null).
   void append(Json line);
+  int64_t sync();  // forces the lines to the disk; returns their bytes
 
  private:
   std::filesystem::path path_;
   std::unique_ptr<std::FILE, int (*)(std::FILE*)> file_;
+};
+
+// One process at a time writes to a folder. The lock ends with the process, however that ends.
+class FolderLock {
+ public:
+  explicit FolderLock(const std::filesystem::path& folder);  // throws UsageError when another process has it
+  ~FolderLock();
+  FolderLock(FolderLock&& other) noexcept : descriptor_(std::exchange(other.descriptor_, -1)) {}
+  FolderLock(const FolderLock&) = delete;
+  FolderLock& operator=(const FolderLock&) = delete;
+
+ private:
+  int descriptor_;
 };
 
 class RunFolder {
@@ -36,13 +49,20 @@ class RunFolder {
   // machine.json into it. Throws UsageError when it cannot be written or holds a run already (--force replaces that).
   explicit RunFolder(const Config& config);
 
+  // Goes on in a folder that holds a run. Its metrics are not touched before keep_metrics says how many of them stay.
+  static RunFolder reopen(const std::filesystem::path& path) { return RunFolder(path); }
+  void keep_metrics(int64_t bytes);
+
   const std::filesystem::path& path() const { return path_; }
   void append(Json metrics);                                // a line of metrics.jsonl
+  int64_t sync_metrics() { return metrics_->sync(); }       // see JsonLines
   void write(std::string_view file, const Json& document);  // adds format_version
-  void abandon();  // takes away what a run left that failed before its first line of metrics
+  void abandon();  // takes away what a run left that failed before its first line of metrics or checkpoint
 
  private:
+  explicit RunFolder(const std::filesystem::path& path);
   std::filesystem::path path_;
+  FolderLock lock_;
   std::unique_ptr<JsonLines> metrics_;
 };
 

@@ -1,4 +1,5 @@
-// One run, step by step; what it leaves behind is in trainer_record.cpp.
+// One run, step by step. What it leaves behind is in trainer_record.cpp, how it is saved and taken up again in
+// trainer_checkpoint.cpp.
 #include "apps/trainer.h"
 
 #include <algorithm>
@@ -8,8 +9,14 @@
 #include "engine/backend.h"
 
 namespace tapedeck {
+namespace {
+
+struct Stopped {};  // thrown where the run is asked to stop; everything is then as before the batch or the evaluation
+
+}  // namespace
+
 Trainer::Trainer(const Config& config, const Problem& problem, Device device, TrainingClock& clock, Progress& progress,
-                 RunFolder* folder)
+                 RunFolder* folder, Stop stop)
     : config_(config),
       problem_(problem),
       device_(device),
@@ -17,116 +24,149 @@ Trainer::Trainer(const Config& config, const Problem& problem, Device device, Tr
       clock_(clock),
       progress_(progress),
       folder_(folder),
-      schedule_(make_schedule(config, problem)),
+      stop_(std::move(stop)),
       epoch_steps_(steps_per_epoch(config, problem)),
-      last_step_(total_steps(config, problem)),
-      loader_(problem.data().train, config.batch, static_cast<uint64_t>(config.seed)) {
-  if (config.target) tracker_.emplace(*config.target);
+      last_step_(total_steps(config, problem)) {
+  if (config.target) state_.tracker.emplace(*config.target);
+  state_.schedule = make_schedule(config, problem);
 }
 
-Summary Trainer::run() {
+Summary Trainer::run(const Checkpoint* from) {
   {
     const auto warming = clock_.enter(Phase::warmup);
     warm_up(config_, problem_, device_, dtype_);
   }
   {
     const auto making = clock_.enter(Phase::init);
-    learner_.emplace(config_, problem_, static_cast<uint64_t>(config_.seed), device_, dtype_);
+    const uint64_t seed = static_cast<uint64_t>(config_.seed);
+    learner_.emplace(config_, problem_, seed, device_, dtype_);
+    if (from) restore(*from);
+    const int64_t rows = std::ssize(problem_.data().train);
+    const Position next{state_.examples / rows, state_.examples % rows + state_.window.seen};
+    const auto workers = config_.workers.value_or(default_workers(problem_));
+    feed_.emplace(problem_, config_.batch, seed, next, static_cast<int>(workers), config_.prefetch);
     backend(device_).arena().reset_peak();
+    last_save_ = steady_seconds();
   }
-  EvaluationPlan plan{config_.eval_every.value_or(config_.target ? 0 : epoch_steps_)};
-  while (step_ < last_step_) {
-    if (!take_step()) break;
-    if ((plan.due(step_) || step_ == last_step_) && evaluate_now()) break;
+  try {
+    train();
+    return summarise();
+  } catch (const Stopped&) {
+    status_ = "interrupted";
+    if (folder_) save_checkpoint();
+    return summarise();
   }
-  if (tracker_ && status_ == "done") status_ = tracker_->reached() ? "target reached" : "target not reached";
-  progress_.finish();
-  return summarise();
 }
 
-// One optimizer step: a window of up to --accumulate batches that does not reach into the next epoch. Each batch weighs
-// what it holds of the window's examples, so that the gradient is the mean over them however they are cut.
-bool Trainer::take_step() {
+void Trainer::train() {
+  while (true) {
+    if (evaluation_due()) evaluate_now();
+    if (over() || state_.step == last_step_) break;
+    if (checkpoint_due() && !save_checkpoint()) break;
+    if (stop_()) throw Stopped();
+    learn_batch();
+    if (state_.window.seen == state_.window.size && !update()) break;
+  }
+}
+
+// A step takes a window of up to --accumulate batches that does not reach into the next epoch. Each batch weighs what
+// it holds of the window's examples, so that the gradient is the mean over them however they are cut.
+void Trainer::learn_batch() {
   const double begin = steady_seconds();
   const auto training = clock_.enter(Phase::train);
-  const int64_t rows = std::ssize(problem_.data().train);
-  const int64_t left = rows - examples_ % rows;
-  const int64_t window = std::min(left, config_.batch * config_.accumulate);
-  learner_->parameters.forget_gradients();
-  double loss = 0;
-  for (int64_t seen = 0; seen < window;) {
-    Inputs inputs;
-    int64_t count = 0;
-    {
-      const auto waiting = clock_.enter(Phase::data_wait);
-      const Batch batch = loader_.next();
-      inputs = problem_.load(batch.rows);
-      count = std::ssize(batch.rows);
-    }
-    const double share = static_cast<double>(count) / static_cast<double>(window);
-    const Pass pass{true, static_cast<uint64_t>(config_.seed), static_cast<uint64_t>(batches_++)};
-    loss += share * learn(*learner_, problem_, inputs, pass, share);
-    seen += count;
+  RunState::Window& window = state_.window;
+  if (window.seen == 0) {
+    const int64_t rows = std::ssize(problem_.data().train);
+    window.size = std::min(rows - state_.examples % rows, config_.batch * config_.accumulate);
+    learner_->parameters.forget_gradients();
   }
-  if (std::isnan(loss)) loss = NAN;  // without the sign that a processor may give it
-  const double rate = schedule_.rate(step_);
+  const Feed::Fed& fed = [&]() -> const Feed::Fed& {
+    const auto waiting = clock_.enter(Phase::data_wait);
+    return feed_->next();
+  }();
+  const double share = static_cast<double>(fed.count) / static_cast<double>(window.size);
+  const Pass pass{true, static_cast<uint64_t>(config_.seed), static_cast<uint64_t>(state_.batches++)};
+  window.loss += share * learn(*learner_, problem_, fed.inputs, pass, share);
+  window.seen += fed.count;
+  ++window.batches;
+  window.seconds += steady_seconds() - begin;
+}
+
+bool Trainer::update() {
+  const double begin = steady_seconds();
+  const auto training = clock_.enter(Phase::train);
+  const RunState::Window window = std::exchange(state_.window, {});
+  const double loss = std::isnan(window.loss) ? NAN : window.loss;  // without the sign that a processor may give it
+  const double rate = state_.schedule.rate(state_.step);
   const double norm = learner_->optimizer.step(std::isfinite(loss) ? rate : 0);  // a rate of 0 changes no weight
-  examples_ += window;
-  ++step_;
-  times_.add(steady_seconds() - begin);
+  state_.examples += window.size;
+  ++state_.step;
+  state_.times.add(window.seconds + steady_seconds() - begin);
 
   const auto logging = clock_.enter(Phase::logging);
-  log_step({window, loss * static_cast<double>(window)}, norm, rate);
+  log_step({window.size, loss * static_cast<double>(window.size)}, norm, rate);
   if (std::isfinite(norm) && std::isfinite(loss)) return true;
   status_ = "diverged";
   const std::string where = learner_->parameters.broken_gradient();
   reason_ = text(
       "diverged at step {}: the loss is {} and the gradient {}; no weight was changed by this step. Try a lower --lr "
-      "(now {}) or --clip 1",
-      step_, loss,
+      "(now {}){}",
+      state_.step, loss,
       !where.empty()        ? "of " + where + " is not finite"
       : std::isfinite(norm) ? "is finite"
                             : "is so long that its norm overflows",
-      rate);
+      rate, config_.clip ? "" : " or --clip 1");
   return false;
 }
 
-bool Trainer::evaluate_now() {
-  Moment at{step_, examples_, clock_.training(), 0};
+bool Trainer::evaluation_due() const {
+  const EvaluationPlan plan{config_.eval_every.value_or(config_.target ? 0 : epoch_steps_)};
+  return state_.window.seen == 0 && state_.last_evaluation < state_.step &&
+         (plan.due(state_.step) || state_.step == last_step_);
+}
+
+bool Trainer::over() const {
+  return (state_.tracker && state_.tracker->reached()) ||
+         (config_.patience && state_.evaluations_without_gain >= *config_.patience);
+}
+
+Score Trainer::score(std::span<const int32_t> rows) const {
+  const auto each = [&](std::span<const int32_t>, const std::vector<double>&) {
+    if (stop_()) throw Stopped();
+  };
+  return problem_.score(learner_->scoring(), rows, each);
+}
+
+void Trainer::evaluate_now() {
+  Moment at{state_.step, state_.examples, clock_.training(), 0};
   {
     const auto evaluating = clock_.enter(Phase::eval);
-    validation_ = problem_.score(learner_->scoring(), problem_.data().validation);
-    last_evaluation_ = step_;
-    if (std::isfinite(validation_->loss) && (!best_ || validation_->loss < best_->loss)) {
-      best_ = validation_;
-      evaluations_without_gain_ = 0;
+    const Score validation = score(problem_.data().validation);
+    state_.validation = validation;
+    state_.last_evaluation = state_.step;
+    if (std::isfinite(validation.loss) && (!state_.best || validation.loss < state_.best->loss)) {
+      state_.best = validation;
+      state_.evaluations_without_gain = 0;
       if (folder_ && learner_->parameters.broken_value().empty()) best_weights_ = weights_file(learner_->parameters);
     } else {
-      ++evaluations_without_gain_;
+      ++state_.evaluations_without_gain;
     }
   }
   at.seconds_with_eval = clock_.with_evaluation();
   const auto logging = clock_.enter(Phase::logging);
   if (folder_) {
-    Json line = {{"step", step_},
-                 {"examples", examples_},
+    Json line = {{"step", state_.step},
+                 {"examples", state_.examples},
                  {"seconds", at.seconds},
                  {"wall_seconds", clock_.total()},
-                 {"validation_loss", validation_->loss}};
-    line["validation_accuracy"] = validation_->accuracy ? Json(*validation_->accuracy) : Json();
+                 {"validation_loss", state_.validation->loss}};
+    line["validation_accuracy"] = state_.validation->accuracy ? Json(*state_.validation->accuracy) : Json();
     folder_->append(std::move(line));
   }
-  if (tracker_) {
-    const double metric =
-        tracker_->target().metric == "accuracy" ? validation_->accuracy.value_or(NAN) : validation_->loss;
-    if (tracker_->observe(metric, at)) return true;
-  }
-  if (config_.patience && evaluations_without_gain_ >= *config_.patience) {
-    reason_ = text("stopped early at step {}: the validation loss has not improved for {} evaluations", step_,
-                   evaluations_without_gain_);
-    return true;
-  }
-  return false;
+  if (TargetTracker* tracker = state_.tracker ? &*state_.tracker : nullptr)
+    tracker->observe(
+        tracker->target().metric == "accuracy" ? state_.validation->accuracy.value_or(NAN) : state_.validation->loss,
+        at);
 }
 
 }  // namespace tapedeck

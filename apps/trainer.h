@@ -1,44 +1,54 @@
-// Trainer: one run from its first step to its target or its last step, and what it came to.
+// Trainer: one run from its first step, or from a checkpoint, to its target or its last step, and what it came to.
 #pragma once
+#include <functional>
 #include <optional>
 #include <string>
-#include <vector>
 
+#include "apps/checkpoint.h"
 #include "apps/config.h"
 #include "apps/experiment.h"
-#include "apps/meter.h"
+#include "apps/feed.h"
 #include "apps/progress.h"
 #include "apps/record.h"
+#include "apps/run_state.h"
 #include "apps/summary.h"
-#include "data/loader.h"
 
 namespace tapedeck {
 
-// Losses are means over examples, so that a short step does not count as much as a full one.
-struct LossSum {
-  int64_t examples = 0;
-  double sum = 0;
-  void add(const LossSum& more) { examples += more.examples, sum += more.sum; }
-  double mean() const { return sum / static_cast<double>(examples); }
-};
-
 class Trainer {
  public:
-  // `folder` may be null: nothing is written then. `clock` runs on; data loading has been charged to it already.
-  Trainer(const Config& config, const Problem& problem, Device device, TrainingClock& clock, Progress& progress,
-          RunFolder* folder);
+  using Stop = std::function<bool()>;  // asked before every batch; true: save and come back
 
-  Summary run();  // once; a divergence is a status of the summary, any other failure throws Error
+  // `folder` may be null: nothing is written then. `clock` runs on; data loading has been charged to it already.
+  Trainer(
+      const Config& config, const Problem& problem, Device device, TrainingClock& clock, Progress& progress,
+      RunFolder* folder, Stop stop = [] { return false; });
+
+  // Once. A divergence and an interruption are statuses of the summary, any other failure throws Error. From a
+  // checkpoint of the same model and optimizer the run goes on bitwise; where its length has changed, the progress says
+  // the old and the new.
+  Summary run(const Checkpoint* from = nullptr);
+
+  Checkpoint checkpoint();  // of where the run stands
 
   // For people: which evaluation confirmed what, why the run ended.
-  const std::optional<TargetTracker>& tracker() const { return tracker_; }
+  const std::optional<TargetTracker>& tracker() const { return state_.tracker; }
   const std::string& reason() const { return reason_; }
   const Learner& learner() const { return *learner_; }
 
  private:
-  bool take_step();     // false: the run has diverged
-  bool evaluate_now();  // true: the run is over
+  void train();        // until the run is over; throws Stopped
+  void learn_batch();  // forward and backward of one batch; gradients gather
+  bool update();       // the step itself, once its window is full; false: the run has diverged
+  void evaluate_now();
+  bool evaluation_due() const;
+  bool over() const;  // the target is confirmed or patience is at its end
   void log_step(const LossSum& step, double norm, double rate);
+  Score score(std::span<const int32_t> rows) const;  // throws Stopped when asked to
+
+  bool checkpoint_due() const;
+  bool save_checkpoint();  // false: weights are not finite, nothing was saved
+  void restore(const Checkpoint& from);
   void save_weights();
   Summary summarise();
   void fill_memory(Summary& summary) const;
@@ -50,20 +60,19 @@ class Trainer {
   TrainingClock& clock_;
   Progress& progress_;
   RunFolder* folder_;
-  const Schedule schedule_;
+  const Stop stop_;
   const int64_t epoch_steps_, last_step_;
-  Loader loader_;
-  std::optional<Learner> learner_;
-  std::optional<TargetTracker> tracker_;
 
-  StepTimes times_;
-  int64_t step_ = 0, batches_ = 0, examples_ = 0, last_evaluation_ = 0;
-  std::vector<LossSum> losses_;  // of each step since the last full epoch began, and at least 100
-  LossSum logged_;               // since the last line of metrics
-  std::optional<Score> validation_, best_;
-  int64_t evaluations_without_gain_ = 0;
+  std::optional<Learner> learner_;
+  std::optional<Feed> feed_;
+  RunState state_;
   std::string best_weights_;  // as a safetensors file
   std::string status_ = "done", reason_;
+
+  double load_seconds_before_ = 0;  // of earlier processes of this run
+  int64_t metrics_bytes_ = 0;
+  std::string saved_;     // name of the last checkpoint
+  double last_save_ = 0;  // steady_seconds
 };
 
 }  // namespace tapedeck

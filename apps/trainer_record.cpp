@@ -10,30 +10,30 @@ namespace tapedeck {
 
 void Trainer::log_step(const LossSum& step, double norm, double rate) {
   const double loss = step.mean();
-  losses_.push_back(step);
-  if (step_ % epoch_steps_ == 0 && std::ssize(losses_) > std::max<int64_t>(epoch_steps_, 100))
-    losses_.erase(losses_.begin(), losses_.end() - std::max<int64_t>(epoch_steps_, 100));
-  logged_.add(step);
-  const bool at_interval = step_ % config_.log_every == 0 || !std::isfinite(loss) || step_ == last_step_;
+  state_.losses.push_back(step);
+  if (state_.step % epoch_steps_ == 0 && std::ssize(state_.losses) > std::max<int64_t>(epoch_steps_, 100))
+    state_.losses.erase(state_.losses.begin(), state_.losses.end() - std::max<int64_t>(epoch_steps_, 100));
+  state_.logged.add(step);
+  const bool at_interval = state_.step % config_.log_every == 0 || !std::isfinite(loss) || state_.step == last_step_;
   const double seconds = clock_.training();
-  progress_.update({.step = step_,
+  progress_.update({.step = state_.step,
                     .last_step = last_step_,
                     .loss = loss,
                     .rate = rate,
-                    .examples_per_s = static_cast<double>(examples_) / seconds,
+                    .examples_per_s = static_cast<double>(state_.examples) / seconds,
                     .data_wait = clock_.seconds(Phase::data_wait) / seconds,
                     .seconds = clock_.with_evaluation()},  // without loading and warming up
                    at_interval);
   if (!at_interval) return;
   if (folder_)
-    folder_->append({{"step", step_},
-                     {"examples", examples_},
+    folder_->append({{"step", state_.step},
+                     {"examples", state_.examples},
                      {"seconds", seconds},
                      {"wall_seconds", clock_.total()},
-                     {"train_loss", logged_.mean()},
+                     {"train_loss", state_.logged.mean()},
                      {"gradient_norm", norm},
                      {"lr", rate}});
-  logged_ = {};
+  state_.logged = {};
 }
 
 void Trainer::save_weights() {
@@ -53,43 +53,54 @@ void Trainer::fill_memory(Summary& s) const {
 }
 
 Summary Trainer::summarise() {
-  if (const std::string path = learner_->parameters.broken_value(); !path.empty()) {
+  if (const std::string path = learner_->parameters.broken_value(); !path.empty() && status_ != "diverged") {
     status_ = "diverged";
     reason_ = text("diverged by step {}: weights of {} are not finite, so no model is saved. Try a lower --lr (now {})",
-                   step_, path, config_.lr);
+                   state_.step, path, config_.lr);
   }
-  const bool finite = status_ != "diverged";
+  if (state_.tracker && status_ == "done")
+    status_ = state_.tracker->reached() ? "target reached" : "target not reached";
+  if (config_.patience && status_ != "diverged" && state_.evaluations_without_gain >= *config_.patience)
+    reason_ = text("stopped early at step {}: the validation loss has not improved for {} evaluations", state_.step,
+                   state_.evaluations_without_gain);
+  const bool ended = status_ != "diverged" && status_ != "interrupted";
   std::optional<Score> test;
-  if (finite) {
+  if (ended) {
     const auto evaluating = clock_.enter(Phase::eval);
-    if (last_evaluation_ != step_) validation_ = problem_.score(learner_->scoring(), problem_.data().validation);
-    test = problem_.score(learner_->scoring(), problem_.data().test);
+    if (state_.last_evaluation != state_.step) state_.validation = score(problem_.data().validation);
+    test = score(problem_.data().test);
   }
-  if (folder_) save_weights();
+  if (folder_ && status_ != "interrupted") {
+    save_weights();
+    if (ended) save_checkpoint();
+  }
+  progress_.finish();
 
   Summary s;
   fill(s, config_);
   fill(s, clock_);
-  if (tracker_) fill(s, *tracker_);
+  s.time.data_load = load_seconds_before_ + feed_->load_seconds();
+  if (state_.tracker) fill(s, *state_.tracker);
   s.device = name(device_);
   s.threads = threads();
   s.parameters = learner_->parameters.count();
-  s.steps = step_;
-  s.examples = examples_;
-  s.epochs = static_cast<double>(examples_) / static_cast<double>(std::ssize(problem_.data().train));
-  if (!losses_.empty()) {
-    const int64_t window = std::min<int64_t>(std::ssize(losses_), step_ >= epoch_steps_ ? epoch_steps_ : 100);
+  s.steps = state_.step;
+  s.examples = state_.examples;
+  s.epochs = static_cast<double>(state_.examples) / static_cast<double>(std::ssize(problem_.data().train));
+  if (!state_.losses.empty()) {
+    const int64_t window =
+        std::min<int64_t>(std::ssize(state_.losses), state_.step >= epoch_steps_ ? epoch_steps_ : 100);
     LossSum last;
-    std::for_each(losses_.end() - window, losses_.end(), [&](const LossSum& step) { last.add(step); });
+    std::for_each(state_.losses.end() - window, state_.losses.end(), [&](const LossSum& step) { last.add(step); });
     s.final.train_loss = last.mean();
   }
-  if (finite && validation_)
-    s.final.validation_loss = validation_->loss, s.final.validation_accuracy = validation_->accuracy;
+  if (ended && state_.validation)
+    s.final.validation_loss = state_.validation->loss, s.final.validation_accuracy = state_.validation->accuracy;
   if (test) s.final.test_loss = test->loss, s.final.test_accuracy = test->accuracy;
-  s.step_ms = times_.summary();
+  s.step_ms = state_.times.summary();
   const double seconds = clock_.training();
-  if (step_ > 0 && seconds > 0) {
-    s.throughput.examples_per_s = static_cast<double>(examples_) / seconds;
+  if (state_.step > 0 && seconds > 0) {
+    s.throughput.examples_per_s = static_cast<double>(state_.examples) / seconds;
     s.gflops = learner_->model->training_flops() * *s.throughput.examples_per_s / 1e9;
   }
   if (dtype_ == DType::f32 && device_ == Device::cpu)

@@ -1,12 +1,8 @@
 #include "apps/weights.h"
 
-#include <cerrno>
-#include <cstring>
-#include <fstream>
 #include <map>
-#include <sstream>
 
-#include "engine/checkpoint.h"
+#include "engine/safetensors.h"
 
 namespace tapedeck {
 
@@ -35,13 +31,6 @@ void load_weights(const ParameterSet& parameters, std::string_view file, const s
   if (!saved.empty())
     throw Error(
         text("{}: holds a tensor {}, which the model of config.json does not have", source, saved.begin()->first));
-}
-
-std::string read_file(const std::filesystem::path& path) {
-  std::ifstream in(path, std::ios::binary);
-  std::ostringstream bytes;
-  if (!in || !(bytes << in.rdbuf())) throw Error(text("{}: cannot be read: {}", path.string(), std::strerror(errno)));
-  return bytes.str();
 }
 
 }  // namespace tapedeck

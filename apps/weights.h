@@ -1,6 +1,5 @@
 // The weights of a model as a safetensors file, and back.
 #pragma once
-#include <filesystem>
 #include <string>
 #include <string_view>
 
@@ -15,7 +14,5 @@ std::string weights_file(const ParameterSet& parameters);  // the bytes of a saf
 // naming `source` and, where the data is to blame, what it needs.
 void load_weights(const ParameterSet& parameters, std::string_view file, const std::string& source,
                   const Dataset& data);
-
-std::string read_file(const std::filesystem::path& path);  // all its bytes; throws Error with path and cause
 
 }  // namespace tapedeck

@@ -148,6 +148,26 @@ Optimizer::Optimizer(ParameterSet& parameters, const OptimizerRule& rule) : para
   if (adam) second_ = Tensor::full(values.shape, values.dtype, values.device(), 0);
 }
 
+std::vector<std::pair<std::string, Tensor>> Optimizer::moments() const {
+  std::vector<std::pair<std::string, Tensor>> all;
+  if (first_) all.emplace_back("first", first_);
+  if (second_) all.emplace_back("second", second_);
+  return all;
+}
+
+void Optimizer::restore(const std::vector<std::pair<std::string, Tensor>>& saved, int64_t steps) {
+  const auto mine = moments();
+  CHECK(saved.size() == mine.size(), "optimizer: {} saved moments, but its rule keeps {}", saved.size(), mine.size());
+  for (size_t i = 0; i < mine.size(); ++i) {
+    const auto& [name, tensor] = saved[i];
+    CHECK(name == mine[i].first && tensor.shape == mine[i].second.shape && tensor.dtype == mine[i].second.dtype,
+          "optimizer: saved moment {} is {} {}, but needs {} {}", name, tapedeck::name(tensor.dtype), tensor.shape,
+          tapedeck::name(mine[i].second.dtype), mine[i].second.shape);
+    copy(mine[i].second, tensor);
+  }
+  steps_ = steps;
+}
+
 size_t Optimizer::state_bytes() const { return (first_ ? first_.bytes() : 0) + (second_ ? second_.bytes() : 0); }
 
 double Optimizer::step(double rate) {

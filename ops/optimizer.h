@@ -27,6 +27,12 @@ class Optimizer {
   double step(double rate);
 
   int64_t steps() const { return steps_; }  // those that changed the values
+
+  // What a resumed run needs: "first" and "second" where there are such moments. restore() takes them back; it throws
+  // Error when they are not the ones that this rule keeps.
+  std::vector<std::pair<std::string, Tensor>> moments() const;
+  void restore(const std::vector<std::pair<std::string, Tensor>>& moments, int64_t steps);
+
   size_t state_bytes() const;               // of moments
 
  private:

@@ -1,0 +1,19 @@
+// data.json of a run folder: the data that a run was trained on, and how it was encoded. A saved model needs it to take
+// other data the same way, and a resumed run to see that the data is still the same.
+#pragma once
+#include <filesystem>
+#include <nlohmann/json.hpp>
+#include <string>
+
+#include "apps/config.h"
+#include "data/dataset.h"
+
+namespace tapedeck {
+
+Json data_json(const Dataset& data);
+Encoding encoding_from_json(const Json& json, const std::string& source);  // throws Error naming source
+
+// Throws UsageError with both descriptions when this is not the data that the run in `folder` was trained on.
+void check_same_data(const std::filesystem::path& folder, const Dataset& data);
+
+}  // namespace tapedeck

@@ -1,0 +1,94 @@
+#include "apps/files.h"
+
+#include <fcntl.h>
+#include <unistd.h>
+
+#include <cerrno>
+#include <cstdio>
+#include <cstring>
+#include <fstream>
+#include <iterator>
+
+#include "engine/check.h"
+
+namespace tapedeck {
+namespace {
+
+namespace fs = std::filesystem;
+
+[[noreturn]] void failed(const fs::path& path, const char* what, int cause) {
+  throw Error(text("{}: cannot be {}: {}", path.string(), what, std::strerror(cause)));
+}
+
+// Writes all of it and forces it to the disk; `wanted` is the path to name in a message. On failure nothing is left at
+// `path`, unless that is the wanted file itself.
+void write_through(const fs::path& path, const fs::path& wanted, std::string_view bytes) {
+  std::FILE* const file = std::fopen(path.c_str(), "wb");
+  if (!file) failed(wanted, "written", errno);
+  bool good = std::fwrite(bytes.data(), 1, bytes.size(), file) == bytes.size() && std::fflush(file) == 0;
+  if (good && fsync(fileno(file)) != 0) good = errno == EINVAL || errno == EROFS;  // a pipe or device has no disk
+  const int cause = errno;
+  if (std::fclose(file) == 0 && good) return;
+  if (path != wanted) std::remove(path.c_str());
+  failed(wanted, "written", good ? errno : cause);
+}
+
+void sync_folder(const fs::path& path) {
+  const int folder = open(path.empty() ? "." : path.c_str(), O_RDONLY | O_DIRECTORY);
+  if (folder < 0) failed(path, "opened", errno);
+  const bool good = fsync(folder) == 0 || errno == EINVAL;  // some file systems have nothing to do
+  const int cause = errno;
+  close(folder);
+  if (!good) failed(path, "written", cause);
+}
+
+fs::path temporary(const fs::path& path) { return path.string() + std::string(unfinished); }
+
+}  // namespace
+
+void write_file(const fs::path& path, std::string_view bytes) {
+  std::error_code none;
+  const fs::file_status there = fs::symlink_status(path, none);  // a device, pipe or link must not be renamed over
+  if (fs::exists(there) && !fs::is_regular_file(there)) return write_through(path, path, bytes);
+  write_through(temporary(path), path, bytes);
+  if (std::rename(temporary(path).c_str(), path.c_str()) != 0) {
+    const int cause = errno;
+    std::remove(temporary(path).c_str());
+    failed(path, "written", cause);
+  }
+  sync_folder(path.parent_path());
+}
+
+void write_folder(const fs::path& path, const std::map<std::string, std::string>& files) {
+  const fs::path building = temporary(path);
+  std::error_code ignored;
+  fs::remove_all(building, ignored);
+  try {
+    std::error_code cause;
+    if (fs::create_directories(building, cause); cause) failed(path, "made", cause.value());
+    for (const auto& [name, bytes] : files) write_through(building / name, path / name, bytes);
+    sync_folder(building);
+    if (std::rename(building.c_str(), path.c_str()) != 0) failed(path, "made", errno);
+    sync_folder(path.parent_path());
+  } catch (...) {
+    fs::remove_all(building, ignored);
+    throw;
+  }
+}
+
+void remove_folder(const fs::path& path) {
+  std::error_code cause;
+  fs::rename(path, temporary(path), cause);
+  if (!cause) fs::remove_all(temporary(path), cause);
+  if (cause) failed(path, "removed", cause.value());
+}
+
+std::string read_file(const fs::path& path) {
+  std::ifstream in(path, std::ios::binary);
+  if (!in) failed(path, "read", errno);
+  std::string bytes{std::istreambuf_iterator<char>(in), {}};
+  if (in.bad() || fs::is_directory(path)) failed(path, "read", fs::is_directory(path) ? EISDIR : EIO);
+  return bytes;
+}
+
+}  // namespace tapedeck

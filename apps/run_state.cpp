@@ -1,0 +1,90 @@
+#include "apps/run_state.h"
+
+#include <cmath>
+#include <nlohmann/json.hpp>
+
+namespace tapedeck {
+namespace {
+
+// A number that is not finite is null in a file, and NaN again when it is read.
+double number(const Json& json) { return json.is_null() ? NAN : json.get<double>(); }
+
+template <class T, class F>
+Json or_null(const std::optional<T>& value, const F& convert) {
+  return value ? convert(*value) : Json();
+}
+template <class F>
+auto unless_null(const Json& json, const F& convert) {
+  return json.is_null() ? std::nullopt : std::optional(convert(json));
+}
+
+Json moment_json(const Moment& m) {
+  return {
+      {"step", m.step}, {"examples", m.examples}, {"seconds", m.seconds}, {"seconds_with_eval", m.seconds_with_eval}};
+}
+Moment moment(const Json& j) { return {j.at("step"), j.at("examples"), j.at("seconds"), j.at("seconds_with_eval")}; }
+
+Json score_json(const Score& s) {
+  return {{"loss", s.loss}, {"accuracy", s.accuracy ? Json(*s.accuracy) : Json()}, {"examples", s.examples}};
+}
+Score score(const Json& j) { return {number(j.at("loss")), unless_null(j.at("accuracy"), number), j.at("examples")}; }
+
+Json tracker_json(const TargetTracker& t) {
+  const TargetTracker::State& s = t.state();
+  return {{"metric", t.target().metric},
+          {"value", t.target().value},
+          {"first_hit", or_null(s.first_hit, moment_json)},
+          {"candidate", or_null(s.candidate, moment_json)},
+          {"last_miss", s.last_miss},
+          {"confirmed", s.confirmed}};
+}
+TargetTracker tracker(const Json& j) {
+  return TargetTracker({j.at("metric"), j.at("value")},
+                       {unless_null(j.at("first_hit"), moment), unless_null(j.at("candidate"), moment),
+                        j.at("last_miss"), j.at("confirmed")});
+}
+
+}  // namespace
+
+Json to_json(const RunState& s) {
+  Json out = {{"step", s.step}, {"examples", s.examples}, {"batches", s.batches}};
+  out["window"] = {{"size", s.window.size},
+                   {"seen", s.window.seen},
+                   {"batches", s.window.batches},
+                   {"loss", s.window.loss},
+                   {"seconds", s.window.seconds}};
+  out["schedule"] = {{"total", s.schedule.total}, {"bent_at", s.schedule.bent_at}, {"bent_done", s.schedule.bent_done}};
+  out["last_evaluation"] = s.last_evaluation;
+  out["logged"] = {{"examples", s.logged.examples}, {"sum", s.logged.sum}};
+  out["validation"] = or_null(s.validation, score_json);
+  out["best"] = or_null(s.best, score_json);
+  out["evaluations_without_gain"] = s.evaluations_without_gain;
+  out["target"] = or_null(s.tracker, tracker_json);
+  return out;
+}
+
+RunState run_state(const Json& j) {
+  RunState s;
+  s.step = j.at("step"), s.examples = j.at("examples"), s.batches = j.at("batches");
+  const Json& window = j.at("window");
+  s.window = {window.at("size"), window.at("seen"), window.at("batches"), number(window.at("loss")),
+              window.at("seconds")};
+  const Json& schedule = j.at("schedule");
+  s.schedule.total = schedule.at("total"), s.schedule.bent_at = schedule.at("bent_at");
+  s.schedule.bent_done = schedule.at("bent_done");
+  s.last_evaluation = j.at("last_evaluation");
+  s.logged = {j.at("logged").at("examples"), number(j.at("logged").at("sum"))};
+  s.validation = unless_null(j.at("validation"), score);
+  s.best = unless_null(j.at("best"), score);
+  s.evaluations_without_gain = j.at("evaluations_without_gain");
+  s.tracker = unless_null(j.at("target"), tracker);
+  return s;
+}
+
+Json to_json(const TrainingClock::Reading& reading) { return {{"phases", reading.sums}, {"total", reading.total}}; }
+
+TrainingClock::Reading clock_reading(const Json& json) {
+  return {json.at("phases").get<std::array<double, kPhases>>(), json.at("total")};
+}
+
+}  // namespace tapedeck
