@@ -23,7 +23,7 @@
 #include "engine/backend.h"
 #include "engine/block.h"
 #include "engine/check.h"
-#include "engine/checkpoint.h"
+#include "engine/safetensors.h"
 #include "engine/device.h"
 #include "engine/dtype.h"
 #include "engine/gemm.h"

@@ -6,7 +6,7 @@
 #include <numeric>
 #include <set>
 
-#include "engine/checkpoint.h"
+#include "engine/safetensors.h"
 #include "tests/program.h"
 #include "tests/test_data_folder.h"
 

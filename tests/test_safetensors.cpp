@@ -3,7 +3,7 @@
 #include <cstring>
 #include <nlohmann/json.hpp>
 
-#include "engine/checkpoint.h"
+#include "engine/safetensors.h"
 
 #undef CHECK  // below it is doctest's
 #include <doctest/doctest.h>
@@ -33,7 +33,7 @@ std::string refusal(const std::string& bytes) {
   return "";
 }
 
-void refuses(const std::string& bytes, const char* part) {
+void refuses(const std::string& bytes, const std::string& part) {
   const std::string message = refusal(bytes);
   INFO("\"" << message << "\" should say " << part);
   CHECK(message.find("some.safetensors") == 0);
@@ -102,20 +102,72 @@ TEST_CASE("a header that lies about sizes, types or places is refused in a sente
   refuses(file_of(tensor_entry("F32", "[2]", "[8,0]"), eight), "8 bytes");
   refuses(file_of(tensor_entry("F32", "[3]", "[0,8]"), eight), "12 bytes");
   refuses(file_of(tensor_entry("F64", "[2]", "[0,8]"), eight), "16 bytes");
-  refuses(file_of(tensor_entry("F32", "[2]", "[0]"), eight), "w");
-  refuses(file_of(tensor_entry("F32", "[2]", "[18446744073709551608,0]"), eight), "8 bytes");
   refuses(file_of(tensor_entry("F8_E4M3", "[8]", "[0,8]"), eight), "F8_E4M3");
-  for (const char* shape : {"[-2]", "[4611686018427387904]", "[4294967296,4294967296]", "[1,1,1,1,1,1,2]"}) {
-    INFO(shape);
-    CHECK_THROWS_AS(from_safetensors(file_of(tensor_entry("F32", shape, "[0,8]"), eight), "some"), Error);
+  for (const char* shape : {"[4611686018427387904]", "[1099511627776,1099511627776]", "[4294967296,4294967296]"})
+    refuses(file_of(tensor_entry("F32", shape, "[0,8]"), eight), "more elements");
+  refuses(file_of(tensor_entry("F32", "[1,1,1,1,1,1,2]", "[0,8]"), eight), "7 extents");
+  for (const char* shape : {"[-2]", "[2.0]", "[2.5]", "[\"2\"]", "2", "null", "[18446744073709551616]"}) {
+    INFO(std::string(shape));
+    refuses(file_of(tensor_entry("F32", shape, "[0,8]"), eight), "shape of tensor w");
   }
+  for (const char* offsets : {"[-8,0]", "[0,8.0]", "[0,\"8\"]", "\"0,8\"", "[18446744073709551608,0]", "null"}) {
+    INFO(std::string(offsets));
+    refuses(file_of(tensor_entry("F32", "[2]", offsets), eight), "data_offsets of tensor w");
+  }
+  refuses(file_of(tensor_entry("F32", "[2]", "[0]"), eight), "1 numbers, needs 2");
   for (const char* header : {R"({"w":3})", R"({"w":{}})", R"({"w":{"dtype":1,"shape":[2],"data_offsets":[0,8]}})",
-                             R"({"w":{"dtype":"F32","shape":2,"data_offsets":[0,8]}})",
-                             R"({"w":{"dtype":"F32","shape":["2"],"data_offsets":[0,8]}})",
-                             R"({"w":{"dtype":"F32","shape":[2],"data_offsets":"0,8"}})", "[]", "7", "{", ""}) {
-    INFO(header);
-    CHECK(refusal(file_of(header, eight)).find("some.safetensors") == 0);
+                             R"({"w":{"dtype":"F32","data_offsets":[0,8]}})", R"({"w":{"dtype":"F32","shape":[2]}})",
+                             "[]", "7", "{", "", "{\"\xff\":1}"}) {
+    INFO(std::string(header));
+    refuses(file_of(header, eight), "");
   }
+}
+
+// Fault: two tensors shared bytes, or bytes belonged to none, and the file was taken for a whole one.
+TEST_CASE("tensors cover the file exactly") {
+  const auto two = [](const char* first, const char* second, int bytes) {
+    return file_of(text(R"({{"a":{{"dtype":"F32","shape":[1],"data_offsets":{}}},"b":{{"dtype":"F32","shape":[1],)"
+                        R"("data_offsets":{}}},"none":{{"dtype":"F32","shape":[0,4],"data_offsets":[4,4]}}}})",
+                        first, second),
+                   std::string(static_cast<size_t>(bytes), '\0'));
+  };
+  CHECK(refusal(two("[0,4]", "[4,8]", 8)).empty());
+  CHECK(refusal(two("[4,8]", "[0,4]", 8)).empty());  // in the header's order, which need not be the file's
+  refuses(two("[0,4]", "[0,4]", 4), "overlap");
+  refuses(two("[0,4]", "[2,6]", 6), "overlap");
+  refuses(two("[0,4]", "[6,10]", 10), "gap");
+  refuses(two("[2,6]", "[6,10]", 10), "gap");
+  refuses(two("[0,4]", "[4,8]", 9), "1 bytes follow");
+  refuses(to_safetensors(examples()) + "x", "1 bytes follow");
+}
+
+TEST_CASE("a name that stands twice is refused, where a parser would keep the last") {
+  const std::string w = R"("w":{"dtype":"F32","shape":[1],"data_offsets":[0,4]})";
+  refuses(file_of("{" + w + "," + w + "}", std::string(4, '\0')), "w stands twice");
+  refuses(file_of(R"({"w":{"dtype":"F32","shape":[1],"shape":[1],"data_offsets":[0,4]}})", std::string(4, '\0')),
+          "shape stands twice");
+  const Tensor one = Tensor::from(std::vector<float>{1}, {1});
+  CHECK_THROWS_AS(to_safetensors({{"w", one}, {"w", one}}), Error);
+}
+
+TEST_CASE("a header that nests without end is refused, not followed") {
+  for (const char* open : {"[", "{\"a\":"}) {
+    std::string deep = "{\"w\":";
+    for (int i = 0; i < 100000; ++i) deep += open;
+    refuses(file_of(deep, ""), "nests deeper");
+  }
+}
+
+TEST_CASE("metadata comes back, and what is no text is refused") {
+  const Tensor one = Tensor::from(std::vector<float>{1}, {1});
+  const Metadata said = {{"step", "200"}, {"note", "\"quoted\" é"}};
+  const Safetensors back = read_safetensors(to_safetensors({{"w", one}}, said), "file");
+  CHECK(back.metadata ==
+        Metadata{{"step", "200"}, {"note", "\"quoted\" é"}, {"format", "pt"}, {"format_version", "1"}});
+  CHECK(back.tensors.size() == 1);
+  CHECK(read_safetensors(to_safetensors(back.tensors, back.metadata), "file").metadata == back.metadata);
+  refuses(file_of(R"({"__metadata__":{"step":200}})", ""), "step in its __metadata__ is no text");
+  refuses(file_of(R"({"__metadata__":[]})", ""), "__metadata__");
 }
 
 TEST_CASE("a header length that no file can have is refused, not allocated") {
@@ -131,10 +183,11 @@ TEST_CASE("a newer format is refused with both versions, and one without is take
     return file_of(R"({"__metadata__":{"format_version":)" + version + "}}", "");
   };
   CHECK(refusal(with_version("\"1\"")).empty());
-  refuses(with_version("\"2\""), "format version 2");
-  refuses(with_version("\"2\""), "up to 1");
-  refuses(with_version("\"99999999999999999999\""), "version");
-  refuses(with_version("\"soon\""), "version");
-  refuses(with_version("2"), "");
+  refuses(with_version("\"2\""), "format version 2, this program reads 1 to 1");
+  for (const char* wrong : {"\"99999999999999999999\"", "\"soon\"", "\"1abc\"", "\"0\"", "\"-5\"", "\" 1\"", "\"\""}) {
+    INFO(std::string(wrong));
+    refuses(with_version(wrong), "format version");
+  }
+  refuses(with_version("2"), "is no text");
   CHECK(refusal(file_of(R"({"__metadata__":{"format":"pt"}})", "")).empty());
 }

@@ -5,7 +5,7 @@
 
 #include "data/loader.h"
 #include "engine/backend.h"
-#include "engine/checkpoint.h"
+#include "engine/safetensors.h"
 #include "tests/program.h"
 #include "tests/test_data_folder.h"
 #include "tests/training.h"
