@@ -36,10 +36,10 @@ DataOptions data_options(const Config& config) {
 }
 
 Problem::Problem(const Config& config, Device device, DType dtype)
-    : data_(load_dataset(config.data, data_options(config))),
-      regression_(config.loss == "mse"),
-      device_(device),
-      dtype_(dtype) {
+    : Problem(load_dataset(config.data, data_options(config)), config.loss == "mse", device, dtype) {}
+
+Problem::Problem(Dataset data, bool regression, Device device, DType dtype)
+    : data_(std::move(data)), regression_(regression), device_(device), dtype_(dtype) {
   if (!regression_ && data_.classes == 0)
     throw UsageError(
         text("--loss cross_entropy needs classes, but {} has numbers to predict: use --loss mse", data_.name));

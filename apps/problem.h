@@ -28,6 +28,8 @@ DataOptions data_options(const Config& config);
 class Problem {
  public:
   Problem(const Config& config, Device device, DType dtype);  // loads the data
+  // Throws UsageError where classes are asked for and the data has numbers.
+  Problem(Dataset data, bool regression, Device device, DType dtype);
 
   const Dataset& data() const { return data_; }
   bool regression() const { return regression_; }
