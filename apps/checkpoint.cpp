@@ -35,6 +35,11 @@ std::string checkpoint_name(int64_t steps, int64_t batches_into_next) {
   return fmt::format("step-{:08}", steps) + (batches_into_next > 0 ? fmt::format("+{}", batches_into_next) : "");
 }
 
+std::optional<int64_t> checkpoint_steps(const std::string& name) {
+  const auto at = place(name);
+  return at ? std::optional(at->first) : std::nullopt;
+}
+
 void Checkpoints::save(const Checkpoint& checkpoint) const {
   const fs::path path = folder_ / checkpoint.name;
   if (fs::exists(path)) return;

@@ -23,6 +23,7 @@ struct Checkpoint {
 };
 
 std::string checkpoint_name(int64_t steps, int64_t batches_into_next);
+std::optional<int64_t> checkpoint_steps(const std::string& name);  // 200 of both names above; none of other names
 
 class Checkpoints {
  public:
