@@ -57,7 +57,10 @@ class Literal {
     skip_spaces();
     return rest_.empty();
   }
-  std::string shown() const { return rest_.empty() ? "its end" : "\"" + printable(rest_) + "\""; }
+  std::string shown() const {
+    const std::string_view text = rest_.substr(0, rest_.find_last_not_of(" \n") + 1);
+    return text.empty() ? "its end" : "\"" + printable(text) + "\"";
+  }
 
  private:
   void skip_spaces() { rest_.remove_prefix(std::min(rest_.find_first_not_of(" \t\n"), rest_.size())); }

@@ -52,6 +52,7 @@ TEST_CASE("mnist: says which files are missing and where it looked") {
   CHECK_THROWS_WITH_AS(load_mnist(""), Contains("--data-dir"), UsageError);
   const TemporaryFolder folder;
   CHECK_THROWS_WITH_AS(load_mnist(folder / "none"), Contains("/none: no such folder"), Error);
+  CHECK_THROWS_WITH_AS(load_mnist(folder.write("file", {1})), Contains("/file: is a file, needs a folder"), Error);
   write_mnist(folder);
   std::filesystem::remove(folder / "train-labels-idx1-ubyte.gz");
   std::filesystem::remove(folder / "t10k-labels-idx1-ubyte");

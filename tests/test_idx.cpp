@@ -1,6 +1,8 @@
 // The IDX reader against files that are packed, cut, damaged, or something else altogether.
 #include "data/idx.h"
 
+#include <algorithm>
+
 #include "data/packed_file.h"
 #include "engine/check.h"
 #undef CHECK  // below, CHECK is doctest's
@@ -119,7 +121,7 @@ TEST_CASE("idx: what is not an IDX file is called by its name") {
   says({0x1F, 0x8B, 7, 7, 7, 7}, "gzip data is damaged");
   says(idx_header({0, 28, 28}), "holds nothing: its header says 0x28x28");
   CHECK_THROWS_WITH_AS(read_idx_images(folder / "none"), Contains("none: no such file"), Error);
-  CHECK_THROWS_WITH_AS(read_idx_images(folder.path()), Contains("no such file"), Error);
+  CHECK_THROWS_WITH_AS(read_idx_images(folder.path()), Contains("is a folder, wants a file"), Error);
 }
 
 TEST_CASE("idx: labels given as images are mislabelled, and the reverse") {
@@ -153,5 +155,24 @@ TEST_CASE("idx: bytes after the last element are refused") {
   says(images + Bytes{7}, "header promises 40 bytes (2x3x4), file has 41: 1 too many");
   says(gzip(images + Bytes(3)), "header promises 40 bytes (2x3x4), unpacked file has 43: 3 too many");
   says(gzip(images) + Bytes(5), "5 bytes follow the end of the gzip data");
-  says(gzip(images) + gzip(images), "bytes follow the end of the gzip data");
+  says(gzip(images) + Bytes{0x1F}, "1 bytes follow the end of the gzip data");
+  says(gzip(images) + gzip(images), "header promises 40 bytes (2x3x4), unpacked file has 80: 40 too many");
+  says(gzip(images) + Bytes{0x1F, 0x8B}, "gzip data is cut short");
+  says(gzip(images) + Bytes{0x1F, 0x8B, 7, 7}, "gzip data is damaged after 40 unpacked bytes");
+}
+
+// Fault: of several gzip members, which are one file by RFC 1952, the first was taken for all, or all were refused.
+TEST_CASE("idx: gzip data in several members is one file") {
+  const TemporaryFolder folder;
+  const Bytes images = idx_images(2000, 28, 28), wanted(images.begin() + 16, images.end());
+  const auto middle = static_cast<ptrdiff_t>(images.size() / 2);
+  const Bytes a(images.begin(), images.begin() + middle), b(images.begin() + middle, images.end());
+  for (const Bytes& content : {gzip(a) + gzip(b), gzip({}) + gzip(a) + gzip({}) + gzip(b) + gzip({})})
+    CHECK(read_idx_images(folder.write("x", content)).bytes == wanted);
+  Bytes each;  // so many that members begin at many places of a read buffer
+  for (size_t i = 0; i < images.size(); i += 400) {
+    const Bytes member = gzip(Bytes(&images[i], images.data() + std::min(i + 400, images.size())));
+    each.insert(each.end(), member.begin(), member.end());
+  }
+  CHECK(read_idx_images(folder.write("x", each)).bytes == wanted);
 }
