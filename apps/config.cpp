@@ -5,6 +5,7 @@
 #include <nlohmann/json.hpp>
 
 #include "apps/config_file.h"
+#include "apps/data_info.h"
 #include "apps/options.h"
 #include "data/catalog.h"
 #include "engine/check.h"
@@ -14,6 +15,11 @@ namespace tapedeck {
 namespace {
 
 bool is_default(const Config& config, std::string_view option) { return config.origin(option) == Origin::fallback; }
+
+// What kind of data the command is about; null for `data info FILE`, which finds out what the file is.
+const DataKind* data_kind(const Config& c) {
+  return c.command == "data info" && is_bare_file(c.data) ? nullptr : parse_data(c.data).kind;
+}
 
 // Defaults that depend on other options.
 void fill_defaults(Config& c) {
@@ -28,7 +34,7 @@ void fill_defaults(Config& c) {
   unless_set("threads", c.threads, allowed_cores());
   unless_set("weight-decay", c.weight_decay, c.optimizer == "adamw" ? 0.01 : 0.0);
   if (c.optimizer == "momentum" && !c.momentum) c.momentum = 0.9;
-  if (!parse_data(c.data).kind->fixed_split) {
+  if (const DataKind* kind = data_kind(c); kind && !kind->fixed_split) {
     if (!c.validation) c.validation = 0.1;
     if (!c.test) c.test = 0.1;
   }
@@ -51,9 +57,9 @@ void check_together(Config& c) {
   if (c.optimizer != "momentum")
     exclude(c, "momentum", c.momentum, "optimizer",
             fmt::format("--optimizer {} has none; use --optimizer momentum or leave it out", c.optimizer).c_str());
-  const DataKind& kind = *parse_data(c.data).kind;
+  const DataKind* kind = data_kind(c);
   const char* const data_option = find_option("name", command_bit(c.command)) ? "name" : "data";
-  if (kind.fixed_split)
+  if (kind && kind->fixed_split)
     for (auto [option, member] : {std::pair{"validation", &c.validation}, std::pair{"test", &c.test}})
       exclude(c, option, *member, data_option, fmt::format("{} has a fixed split; leave it out", c.data).c_str());
   if (c.validation.value_or(0) + c.test.value_or(0) >= 1)
@@ -62,7 +68,7 @@ void check_together(Config& c) {
   if (c.target && c.target->metric == "accuracy" && c.loss == "mse")
     throw UsageError(fmt::format("--target {}: --loss mse has no accuracy; use loss=NUMBER", to_text(*c.target)));
   const bool reads_data = command_bit(c.command) & (kTrain | kDataInfo | kDataConvert | kGradcheck | kGraph);
-  if (reads_data && c.resume.empty() && kind.needs_folder && c.data_dir.empty())
+  if (reads_data && c.resume.empty() && kind && kind->needs_folder && c.data_dir.empty())
     throw UsageError(fmt::format("{}{} needs --data-dir, the folder of its files",
                                  std::string_view(data_option) == "data" ? "--data " : "", c.data));
   if ((command_bit(c.command) & (kDataConvert | kExport)) && c.to.empty())

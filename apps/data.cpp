@@ -1,82 +1,57 @@
-// tapedeck data list, tapedeck data info NAME: which data sets there are, and what is in one.
+// tapedeck data list, tapedeck data info NAME: which data sets there are, and what is in one, or in a file.
 #include <fmt/format.h>
 
-#include <algorithm>
 #include <iostream>
 
 #include "apps/cli.h"
 #include "apps/commands.h"
+#include "apps/data_info.h"
 #include "apps/problem.h"
 #include "apps/record.h"
-#include "data/catalog.h"
 #include "data/loader.h"
 #include "engine/check.h"
 
 namespace tapedeck {
 namespace {
 
-struct ValueRange {
-  float low, high;
-};
-ValueRange value_range(const Dataset& data) {
-  if (!data.pixels.empty()) {
-    const auto [low, high] = std::minmax_element(data.pixels.begin(), data.pixels.end());
-    return {static_cast<float>(*low) * data.pixel_scale, static_cast<float>(*high) * data.pixel_scale};
+void print_order(const Config& config, const Dataset& data) {
+  const std::vector<int32_t> order = epoch_order(data.train, static_cast<uint64_t>(config.seed), *config.order);
+  if (config.json)
+    std::cout << json_text(order, -1) << "\n";
+  else
+    for (const int32_t row : order) std::cout << row << "\n";
+}
+
+// A file that is no data set with examples and answers.
+int describe_file(const Config& config, const std::string& path, const std::string& kind) {
+  if (config.order)
+    throw UsageError(
+        fmt::format("--order {}: {} ({}) has no examples to order; leave it out", *config.order, path, kind));
+  Json document = {{"format_version", kFormatVersion}};
+  const Json facts = file_json(path, kind);
+  document.update(facts);
+  std::cout << (config.json ? json_text(document) + "\n" : facts_text(facts));
+  return exit_done;
+}
+
+int describe_dataset(const Config& config, const std::string& spec) {
+  const Dataset data = load_dataset(spec, data_options(config));
+  if (config.order) {
+    print_order(config, data);
+    return exit_done;
   }
-  const auto [low, high] = std::minmax_element(data.values.begin(), data.values.end());
-  return {*low, *high};
-}
-
-// Examples of each class among these rows.
-std::vector<int64_t> class_counts(const Dataset& data, std::span<const int32_t> rows) {
-  std::vector<int64_t> counts(static_cast<size_t>(data.classes));
-  for (const int32_t row : rows) ++counts[static_cast<size_t>(data.labels[static_cast<size_t>(row)])];
-  return counts;
-}
-
-const DataKind& entry_of(std::string_view name) { return *parse_data(name).kind; }
-
-struct Split {
-  const char* name;
-  const std::vector<int32_t>& rows;
-};
-std::vector<Split> splits(const Dataset& data) {
-  return {{"train", data.train}, {"validation", data.validation}, {"test", data.test}};
-}
-
-Json info_json(const Dataset& data, const DataKind& entry) {
-  const ValueRange range = value_range(data);
-  Json out = {{"format_version", kFormatVersion},
-              {"name", data.name},
-              {"what", entry.what},
-              {"origin", entry.origin},
-              {"rows", data.rows()},
-              {"features", data.features},
-              {"shape", data.shape},
-              {"classes", data.classes},
-              {"range", {range.low, range.high}}};
-  if (!data.encoding.class_names.empty()) out["class_names"] = data.encoding.class_names;
-  for (const auto& [name, rows] : splits(data)) out["splits"][name] = {{"rows", rows.size()}};
-  if (data.classes > 0)
-    for (const auto& [name, rows] : splits(data)) out["splits"][name]["class_counts"] = class_counts(data, rows);
-  return out;
-}
-
-std::string info_text(const Dataset& data, const DataKind& entry) {
-  const ValueRange range = value_range(data);
-  std::string out =
-      fmt::format("{}: {}\nfrom      {}\nrows      {}\nfeatures  {} ({}), values from {:.4g} to {:.4g}\n", data.name,
-                  entry.what, entry.origin, data.rows(), data.features, data.shape, range.low, range.high);
-  out += fmt::format("classes   {}\n\n{:<10} {:>7}", data.classes, "split", "rows");
-  for (int k = 0; k < data.classes; ++k)
-    out += fmt::format(" {:>7}", data.encoding.class_names.empty() ? std::to_string(k)
-                                                                   : data.encoding.class_names[static_cast<size_t>(k)]);
-  for (const auto& [name, rows] : splits(data)) {
-    out += fmt::format("\n{:<10} {:>7}", name, rows.size());
-    if (data.classes > 0)
-      for (const int64_t count : class_counts(data, rows)) out += fmt::format(" {:>7}", count);
+  const auto* shard = dynamic_cast<const Shard*>(data.records.get());
+  const DataKind& kind = *parse_data(spec).kind;
+  if (config.json) {
+    Json document = dataset_json(data, kind);
+    if (shard) document["type"] = name(shard->header().type);
+    if (shard) document["checksums"] = verified(*shard);
+    std::cout << json_text(document) << "\n";
+  } else {
+    std::cout << dataset_text(data, kind);
+    if (shard) std::cout << fmt::format("\nkept as   {}\nchecksums {}\n", name(shard->header().type), verified(*shard));
   }
-  return out + "\n";
+  return exit_done;
 }
 
 }  // namespace
@@ -95,21 +70,14 @@ int run_data_list(const Config& config) {
 }
 
 int run_data_info(const Config& config) {
-  const Dataset data = load_dataset(config.data, data_options(config));
-  if (config.order) {
-    const std::vector<int32_t> order = epoch_order(data.train, static_cast<uint64_t>(config.seed), *config.order);
-    if (config.json)
-      std::cout << json_text(order, -1) << "\n";
-    else
-      for (const int32_t row : order) std::cout << row << "\n";
-    return exit_done;
-  }
-  const DataKind& entry = entry_of(config.data);
-  if (config.json)
-    std::cout << json_text(info_json(data, entry)) << "\n";
-  else
-    std::cout << info_text(data, entry);
-  return exit_done;
+  const bool bare = is_bare_file(config.data);
+  const std::string kind = bare ? file_kind(config.data) : parse_data(config.data).kind->name;
+  const std::string path = bare ? config.data : parse_data(config.data).file;
+  const bool has_examples = kind == "shard" ? Shard(path).header().answers != Answers::none
+                            : bare          ? kind == "csv"  // of other kinds, the answers are in a second file
+                                            : kind != "text";
+  if (has_examples) return describe_dataset(config, bare ? kind + ":" + path : config.data);
+  return describe_file(config, path, kind);
 }
 
 }  // namespace tapedeck

@@ -32,15 +32,18 @@ std::string progress_line(const ProgressState& s) {
 }
 
 void Progress::update(const ProgressState& state, bool at_interval) {
+  if (!quiet_ && (terminal_ || at_interval)) show(progress_line(state), state.seconds, at_interval);
+}
+
+void Progress::show(const std::string& line, double seconds, bool at_interval) {
   constexpr double kRefresh = 0.1;  // seconds
   if (quiet_) return;
   if (!terminal_) {
-    if (at_interval) stream_ << progress_line(state) << std::endl;
+    if (at_interval) stream_ << line << std::endl;
     return;
   }
-  if (live_length_ > 0 && state.seconds - last_shown_ < kRefresh) return;
-  last_shown_ = state.seconds;
-  const std::string line = progress_line(state);
+  if (live_length_ > 0 && seconds - last_shown_ < kRefresh) return;
+  last_shown_ = seconds;
   const size_t padding = live_length_ > line.size() ? live_length_ - line.size() : 0;  // over the rest of a longer line
   stream_ << '\r' << line << std::string(padding, ' ') << std::flush;
   live_length_ = line.size();

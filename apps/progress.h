@@ -27,8 +27,9 @@ class Progress {
 
   // Call at every step. Without a terminal only calls with at_interval (every --log-every steps) print.
   void update(const ProgressState& state, bool at_interval);
-  void message(std::string_view line);  // a line of its own, above the live line
-  void finish();                        // ends the live line
+  void show(const std::string& line, double seconds, bool at_interval);  // the same with a line of one's own
+  void message(std::string_view line);                                   // a line of its own, above the live line
+  void finish();                                                         // ends the live line
 
  private:
   void clear_live();

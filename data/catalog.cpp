@@ -68,7 +68,7 @@ std::span<const DataKind> data_kinds() {
                   file, file, file));
        }},
       {.name = "shard",
-       .what = "any of these, converted: trains without being loaded",
+       .what = "a converted data set, which trains without being loaded",
        .size = "as its source; bytes stay bytes",
        .origin = "a file that `tapedeck data convert` wrote",
        .takes_file = true,

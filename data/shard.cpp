@@ -13,6 +13,7 @@
 #include <numeric>
 
 #include "data/byte_count.h"
+#include "data/encoding.h"
 #include "engine/check.h"
 
 namespace tapedeck {
@@ -183,11 +184,7 @@ Dataset open_shard(const std::string& path, const Encoding* encoding) {
                .labels = shard->labels(),
                .targets = shard->targets(),
                .encoding = metadata.encoding};
-  CHECK(
-      !encoding || *encoding == data.encoding,
-      "{}: has other columns, classes, means or deviations than the model was trained with; take the file that it was "
-      "converted from",
-      path);
+  if (encoding) check_encoding(data, *encoding);
   int32_t row = 0;
   for (auto [part, count] :
        {std::pair{&data.train, header.train}, {&data.validation, header.validation}, {&data.test, header.test}}) {

@@ -1,0 +1,24 @@
+// Runs another program and waits for it. No shell is in between, so no word is taken apart or expanded.
+#pragma once
+#include <cstddef>
+#include <cstdint>
+#include <functional>
+#include <optional>
+#include <string>
+#include <vector>
+
+namespace tapedeck {
+
+struct Finished {
+  int code = 0;     // its exit code; 128 + signal where one ended it
+  std::string out;  // what it wrote to its standard output
+};
+
+using Source = std::function<size_t(uint8_t* out, size_t n)>;  // up to n bytes; 0: no more
+
+// words[0] is a program's name, looked for in PATH; nullopt: there is none of that name. Its standard input is what
+// `input` gives, all of which it must take before it writes. Standard error stays ours. Throws Error when the system
+// gives no process or pipe.
+std::optional<Finished> run_program(const std::vector<std::string>& words, const Source& input = {});
+
+}  // namespace tapedeck

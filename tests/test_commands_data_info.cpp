@@ -1,0 +1,109 @@
+// tapedeck data info FILE: what a file is, told by its content.
+#include <filesystem>
+
+#include "data/npy.h"
+#include "engine/safetensors.h"
+#include "tests/idx_bytes.h"
+#include "tests/program.h"
+#include "tests/shard_files.h"
+
+#undef CHECK  // below it is doctest's
+#include <doctest/doctest.h>
+
+#include "tests/mentions.h"
+
+using namespace tapedeck;
+using namespace tapedeck::test;
+
+namespace {
+
+Json info(const std::string& file) {
+  const Outcome outcome = tapedeck::test::tapedeck({"data", "info", file, "--json"});
+  INFO(outcome.err);
+  REQUIRE(outcome.code == exit_done);
+  return outcome.json();
+}
+
+std::string failure(const std::vector<std::string>& words) {
+  std::vector<std::string> all = {"data", "info"};
+  all.insert(all.end(), words.begin(), words.end());
+  const Outcome outcome = tapedeck::test::tapedeck(all);
+  CHECK(outcome.code != exit_done);
+  CHECK(outcome.out == "");
+  return outcome.err;
+}
+
+}  // namespace
+
+TEST_CASE("data info of a shard checks every block and names the damaged ones") {
+  const TemporaryFolder folder;
+  const std::string path = large_shard(folder);
+  for (const std::string& name : {path, "shard:" + path}) {
+    const Json said = info(name);
+    CHECK(said["type"] == "u8");
+    CHECK(said["rows"] == 6000);
+    CHECK(said["checksums"] == "all 73 blocks good");
+    CHECK(said["splits"]["train"]["rows"] == 5000);
+    CHECK(said["splits"]["validation"]["class_counts"] == Json(std::vector<int>(10, 50)));
+    CHECK(said["range"] == Json({0.0, 1.0}));
+  }
+  CHECK(mentions(tapedeck::test::tapedeck({"data", "info", path}).out, {"u8", "all 73 blocks good", "5000"}));
+  const Outcome order = tapedeck::test::tapedeck({"data", "info", path, "--order", "0", "--json"});
+  CHECK(order.json().size() == 5000);
+
+  std::vector<uint8_t> bytes = file_bytes(path);
+  bytes[bytes.size() / 2] ^= 1;
+  const std::string message = failure({folder.write("bad.shard", bytes)});
+  CHECK(mentions(message, {"bad.shard", "block", "records", "checksum"}));
+  CHECK(mentions(failure({folder.write("bad.shard", first(bytes, 1000))}), {"bad.shard", "1,000"}));
+  CHECK(mentions(failure({folder.write("packed.shard", gzip(file_bytes(path)))}), {"packed.shard"}));
+}
+
+TEST_CASE("data info tells CSV, npy, IDX, safetensors and text by content") {
+  const TemporaryFolder folder;
+  const std::string rows = "a,b,kind\n1,2,x\n2,4,y\n3,1,x\n4,2,y\n5,1,x\n";
+  for (const Bytes& bytes : {text_bytes(rows), gzip(text_bytes(rows))}) {
+    const Json csv = info(folder.write("anything", bytes));
+    CHECK(csv["rows"] == 5);
+    CHECK(csv["features"] == 2);
+    CHECK(csv["class_names"] == Json({"x", "y"}));
+  }
+  const int64_t shape[] = {2, 3};
+  Bytes array = text_bytes(npy_header("|u1", shape)) + Bytes{1, 2, 3, 4, 5, 250};
+  const Json npy = info(folder.write("anything", array));
+  CHECK(npy["kind"] == "NumPy array");
+  CHECK(npy["type"] == "|u1");
+  CHECK(npy["shape"] == Json({2, 3}));
+  CHECK(npy["range"] == Json({1.0, 250.0}));
+
+  const Json images = info(folder.write("anything", gzip(idx_images(5, 3, 4))));
+  CHECK(images["kind"] == "IDX images");
+  CHECK(images["shape"] == Json({5, 3, 4}));
+  const Json labels = info(folder.write("anything", idx_labels(12)));
+  CHECK(labels["class_counts"]["1"] == 2);
+  CHECK(labels["class_counts"]["2"] == 1);
+
+  const std::string weights = to_safetensors({{"layer.weight", Tensor::full({4, 3}, DType::f32, Device::cpu, 1)}});
+  const Json tensors = info(folder.write("anything", text_bytes(weights)));
+  CHECK(tensors["kind"] == "safetensors weights");
+  CHECK(tensors["numbers"] == 12);
+  CHECK(tensors["tensors"]["layer.weight"] == "f32 [4, 3]");
+
+  const std::string verse = "Ähren, Meer,\nund Wind\n";
+  const Json text = info(folder.write("anything", text_bytes(verse)));
+  CHECK(text["kind"] == "text");
+  CHECK(text["characters"] == 22);
+  CHECK(text["vocabulary"] == 13);
+  CHECK(info("text:" + folder / "anything") == text);
+  CHECK(mentions(tapedeck::test::tapedeck({"data", "info", folder / "anything"}).out, {"text", "\\n", "Ä"}));
+}
+
+TEST_CASE("data info refuses what it cannot read in one sentence") {
+  const TemporaryFolder folder;
+  CHECK(mentions(failure({folder / "none.csv"}), {"none.csv: no such file"}));
+  CHECK(mentions(failure({folder.path()}), {folder.path()}));
+  CHECK(mentions(failure({folder.write("empty", {})}), {"empty", "is empty"}));
+  CHECK(mentions(failure({folder.write("noise", {1, 2, 0xFF, 0xFE, 0})}), {"noise: is neither a shard"}));
+  CHECK(mentions(failure({folder.write("words", text_bytes("a verse\nor two\n")), "--order", "0"}), {"--order 0"}));
+  CHECK(mentions(failure({folder.write("cut", first(idx_images(5, 3, 4), 30))}), {"cut", "30"}));
+}
