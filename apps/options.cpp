@@ -173,7 +173,7 @@ const Option kOptions[] = {
     {.name = "to", .member = &C::to, .commands = kDataConvert | kExport,
      .help = "file to write", .fallback = "needed", .synonyms = "out output"},
     {.name = "format", .member = &C::format, .commands = kExport,
-     .help = "of the file", .choices = "npz"},
+     .help = "of the file; numpy.load reads npz, with bf16 as float32", .choices = "npz"},
     {.name = "mirror", .member = &C::mirror, .commands = kDataFetch,
      .help = "where the files lie: https://…, or file:///…", .fallback = "two public mirrors", .synonyms = "url"},
 };
