@@ -4,6 +4,7 @@
 #include <zlib.h>
 
 #include <algorithm>
+#include <tuple>
 
 #include "apps/files.h"
 #include "apps/record.h"
@@ -20,24 +21,29 @@ uint32_t checksum(std::string_view bytes) {
   return static_cast<uint32_t>(crc32_z(0, reinterpret_cast<const Bytef*>(bytes.data()), bytes.size()));
 }
 
-// Steps and batches of "step-00000200+2"; none for a name of another kind.
-std::optional<std::pair<int64_t, int64_t>> place(const std::string& name) {
+constexpr std::string_view before_evaluation = "-before-evaluation";
+
+// What a name says, in an order in which later is larger; none for a name of another kind.
+std::optional<std::tuple<int64_t, bool, int64_t>> place(std::string name) {
+  const bool evaluated = !name.ends_with(before_evaluation);
+  if (!evaluated) name.resize(name.size() - before_evaluation.size());
   long long steps = 0, batches = 0;
   int end = 0;
   if (std::sscanf(name.c_str(), "step-%lld%n+%lld%n", &steps, &end, &batches, &end) < 1) return std::nullopt;
   if (static_cast<size_t>(end) != name.size()) return std::nullopt;
-  return std::pair<int64_t, int64_t>(steps, batches);
+  return std::tuple<int64_t, bool, int64_t>(steps, evaluated, batches);
 }
 
 }  // namespace
 
-std::string checkpoint_name(int64_t steps, int64_t batches_into_next) {
-  return fmt::format("step-{:08}", steps) + (batches_into_next > 0 ? fmt::format("+{}", batches_into_next) : "");
+std::string checkpoint_name(int64_t steps, int64_t batches_into_next, bool evaluation_to_do) {
+  return fmt::format("step-{:08}", steps) + (batches_into_next > 0 ? fmt::format("+{}", batches_into_next) : "") +
+         std::string(evaluation_to_do ? before_evaluation : "");
 }
 
 std::optional<int64_t> checkpoint_steps(const std::string& name) {
   const auto at = place(name);
-  return at ? std::optional(at->first) : std::nullopt;
+  return at ? std::optional(std::get<0>(*at)) : std::nullopt;
 }
 
 void Checkpoints::save(const Checkpoint& checkpoint) const {

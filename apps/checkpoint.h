@@ -17,12 +17,14 @@
 namespace tapedeck {
 
 struct Checkpoint {
-  std::string name;  // "step-00000200"; "step-00000200+2": two batches into the step after it
+  std::string name;
   Json state;
   std::map<std::string, std::string> files;  // bytes by name, without state.json
 };
 
-std::string checkpoint_name(int64_t steps, int64_t batches_into_next);
+// "step-00000200"; "step-00000200+2": two batches into the step after it; "step-00000200-before-evaluation": the
+// evaluation after that step is still to do.
+std::string checkpoint_name(int64_t steps, int64_t batches_into_next, bool before_evaluation = false);
 std::optional<int64_t> checkpoint_steps(const std::string& name);  // 200 of both names above; none of other names
 
 class Checkpoints {

@@ -35,6 +35,7 @@ class Trainer {
   const std::optional<TargetTracker>& tracker() const { return state_.tracker; }
   const std::string& reason() const { return reason_; }
   const Learner& learner() const { return *learner_; }
+  const RunState& state() const { return state_; }
 
  private:
   void train();        // until the run is over; throws Stopped
