@@ -130,7 +130,7 @@ void CsvReader::refill() {
   end_ -= begin_, begin_ = 0;
   CHECK(end_ < longest_record, "{}: line {}: one record of more than {} bytes: is a quote opened and never closed?",
         file(), line_, longest_record);
-  const size_t room = std::max<size_t>(1 << 20, end_);
+  const size_t room = std::max<size_t>(1 << 16, end_);
   text_.resize(end_ + room);
   const size_t got = file_.read(reinterpret_cast<uint8_t*>(text_.data()) + end_, room);
   end_ += got;

@@ -26,10 +26,12 @@ void for_each_character(std::string_view text, std::string_view source, auto vis
 
 Vocabulary Vocabulary::of(std::string_view text, std::string_view source) {
   std::vector<bool> seen(0x110000);
-  for_each_character(text, source, [&](char32_t character, int64_t) { seen[character] = true; });
   Vocabulary vocabulary;
-  for (char32_t character = 0; character < seen.size(); ++character)
-    if (seen[character]) vocabulary.characters_.push_back(character);
+  for_each_character(text, source, [&](char32_t character, int64_t) {
+    if (!seen[character]) vocabulary.characters_.push_back(character);
+    seen[character] = true;
+  });
+  std::sort(vocabulary.characters_.begin(), vocabulary.characters_.end());
   return vocabulary;
 }
 

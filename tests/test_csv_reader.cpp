@@ -74,11 +74,11 @@ TEST_CASE("csv: a quoted field keeps commas, line ends and doubled quotes") {
 TEST_CASE("csv: where the read buffer ends does not matter") {
   const std::string tail = "\"a\"\"\",1\r\n\xEF\xBB\xBF\"\r\nb\",2\r\n\r\nc,3\r\n";
   for (size_t k = 0; k <= tail.size(); ++k) {
-    const std::string head((1 << 20) - k - 3, 'x');
+    const std::string head((1 << 16) - k - 3, 'x');
     REQUIRE(fields_of(head + ",0\n" + tail) ==
             Strings{head, "0", "|", "a\"", "1", "|", "\r\nb", "2", "|", "c", "3", "|"});
   }
-  const std::string wide(5 << 20, 'y');  // longer than the first buffers
+  const std::string wide(1 << 20, 'y');  // longer than the first buffers
   CHECK(fields_of("\"" + wide + "\",1\n2,3") == Strings{wide, "1", "|", "2", "3", "|"});
 }
 
