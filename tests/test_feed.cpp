@@ -1,12 +1,18 @@
 // The batches that a run trains on: the same numbers whoever loads them, and from wherever a run goes on.
 #include "apps/feed.h"
 
+#include <filesystem>
+
 #include "engine/backend.h"
+#include "tests/program.h"
+#include "tests/shard_files.h"
+#include "tests/training.h"
 
 #undef CHECK  // below it is doctest's
 #include <doctest/doctest.h>
 
 using namespace tapedeck;
+using doctest::Contains;
 
 namespace {
 
@@ -20,6 +26,35 @@ Numbers copy_of(const Feed::Fed& fed) { return {fed.inputs.x.doubles(), fed.inpu
 Problem blobs(const char* loss = "cross_entropy", Device device = Device::cpu, DType dtype = DType::f32) {
   return Problem(configure("train", {{"data", "blobs"}, {"loss", loss}}), device, dtype);
 }
+
+// 6,000 training records of 784 bytes, 83.6 to a block that shares a checksum; 100 more validate and 100 test.
+std::string training_shard(const TemporaryFolder& folder) {
+  Dataset data{.name = "train", .shape = "28x28x1", .features = 784, .classes = 10, .pixel_scale = 1.0f / 255};
+  for (int row = 0; row < 6200; ++row) {
+    for (int i = 0; i < 784; ++i) data.pixels.push_back(static_cast<uint8_t>(row * 31 + i * i));
+    data.labels.push_back(row % 10);
+    (row < 6000 ? data.train : row < 6100 ? data.validation : data.test).push_back(row);
+  }
+  write_shard(folder / "train.shard", data);
+  return folder / "train.shard";
+}
+
+Problem shard_problem(const std::string& path) {
+  return Problem(configure("train", {{"data", "shard:" + path}}), Device::cpu, DType::f32);
+}
+
+// A log that cuts a file short when the first line arrives.
+class Cutting : public std::streambuf {
+ public:
+  explicit Cutting(std::string path) : path_(std::move(path)) {}
+
+ private:
+  int sync() override { return std::filesystem::resize_file(path_, 200000), 0; }
+  int overflow(int c) override { return c == EOF ? 0 : c; }
+  std::streamsize xsputn(const char*, std::streamsize n) override { return n; }
+
+  const std::string path_;
+};
 
 }  // namespace
 
@@ -85,4 +120,85 @@ TEST_CASE("a feed takes memory for its batches once, and workers give it back at
   CHECK(arena.use().bytes == before);
 }
 
-TEST_CASE("data in memory has no workers unless asked for") { CHECK(default_workers(blobs()) == 0); }
+TEST_CASE("data in memory has no workers unless asked for, data in a file has one") {
+  const TemporaryFolder folder;
+  CHECK(default_workers(blobs()) == 0);
+  CHECK(default_workers(shard_problem(training_shard(folder))) == 1);
+}
+
+// Fault: a run's weights depend on the number of workers.
+TEST_CASE("a run on a shard ends with bitwise the same weights with 0, 1 and 4 workers") {
+  const TemporaryFolder folder;
+  const std::string data = "shard:" + training_shard(folder);
+  const auto weights = [&](const char* workers) {
+    return test::trained_weights({{"data", data},
+                                  {"hidden", "8"},
+                                  {"batch", "700"},
+                                  {"steps", "14"},
+                                  {"accumulate", "2"},
+                                  {"prefetch", "3"},
+                                  {"workers", workers},
+                                  {"threads", "1"}});
+  };
+  const std::vector<double> expected = weights("0");
+  CHECK(expected.size() > 6000);
+  CHECK(weights("1") == expected);
+  CHECK(weights("4") == expected);
+}
+
+// Fault: an exception in a loading thread ended that thread, or the program, and the run waited for ever.
+TEST_CASE("a run ends with the file and the record when a worker meets a damaged one") {
+  const TemporaryFolder folder;
+  const std::string path = training_shard(folder);
+  std::vector<uint8_t> bytes = file_bytes(path);
+  const size_t records = bytes.size() - 4 * ((6200 * 788 + 65535) / 65536) - 6200 * 788;  // where they begin
+  bytes[records + 5000 * 784 + 100] ^= 1;
+  folder.write("train.shard", bytes);
+  std::string without_workers;
+  for (const std::string workers : {"0", "1", "4"}) {
+    const test::Outcome run = test::tapedeck({"train", "--data", "shard:" + path, "--hidden", "8", "--epochs", "1",
+                                              "--workers", workers, "--out", folder / workers, "--quiet"});
+    INFO(workers << " workers: " << run.err);
+    CHECK(run.code == exit_failed);
+    for (const char* part : {"train.shard: record ", "block 59 (records 4931 to 5015)"})
+      CHECK(test::contains(run.err, part));
+    if (without_workers.empty()) without_workers = run.err;
+    CHECK(run.err == without_workers);  // at the same batch, whoever loads
+  }
+}
+
+// Fault: the same for a file that changes during the run.
+TEST_CASE("a run ends with the file and the record when a worker finds the file cut short") {
+  const TemporaryFolder folder;
+  for (const std::string workers : {"0", "1", "4"}) {
+    const std::string path = training_shard(folder);
+    Cutting log(path);
+    test::Training training({{"data", "shard:" + path},
+                             {"hidden", "8"},
+                             {"batch", "16"},
+                             {"epochs", "9"},
+                             {"log-every", "2"},
+                             {"workers", workers}},
+                            &log);
+    INFO(workers << " workers");
+    try {
+      training.trainer.run();
+      FAIL("the run went on without its data");
+    } catch (const Error& e) {
+      INFO(std::string(e.what()));
+      for (const char* part : {"train.shard: record ", "is gone"}) CHECK(test::contains(e.what(), part));
+    }
+  }
+}
+
+TEST_CASE("workers go on with a file that is deleted while they have it open") {
+  const TemporaryFolder folder;
+  const std::string path = training_shard(folder);
+  const Problem problem = shard_problem(path);
+  Loader loader(problem.data().train, 500, 5);
+  Feed feed(problem, 500, 5, {}, 2, 1);
+  for (int i = 0; i < 20; ++i) {
+    CHECK(feed.next().inputs.x.doubles() == problem.load(loader.next().rows).x.doubles());
+    if (i == 0) std::filesystem::remove(path);
+  }
+}
