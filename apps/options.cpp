@@ -121,7 +121,7 @@ const Option kOptions[] = {
      .help = "where to compute", .choices = "auto|cpu|emulated", .synonyms = "backend"},
     {.name = "threads", .member = &C::threads, .commands = kComputes | kInfo,
      .help = "threads that loops and products use", .range = {1, 1024},
-     .fallback = "OMP_NUM_THREADS, else every allowed core", .synonyms = "num-threads jobs cores",
+     .fallback = "OMP_NUM_THREADS, else every allowed core; bench loader: one less", .synonyms = "num-threads jobs cores",
      .resume = Resume::free},
     {.name = "memory-limit", .member = &C::memory_limit, .commands = kComputes,
      .help = "most memory for tensors, as 512MiB or 2GB", .range = {1, kMost}, .fallback = "none",
