@@ -67,11 +67,12 @@ void CsvLayout::check_filled(std::string_view field, size_t column, int64_t line
 }
 
 double CsvLayout::number(std::string_view field, size_t column, int64_t line) const {
-  check_filled(field, column, line);
   const std::optional<double> value = csv_number(field);
-  CHECK(value && std::isfinite(*value),
-        "{}: line {}, column {}: \"{}\" is no finite number; write one, or leave the {}", file, line, name(column),
-        printable(field), value ? "row out" : "column out; is it the answer? Then say --label");
+  if (!value || !std::isfinite(*value)) {
+    check_filled(field, column, line);
+    CHECK(false, "{}: line {}, column {}: \"{}\" is no finite number; write one, or leave the {}", file, line,
+          name(column), printable(field), value ? "row out" : "column out; is it the answer? Then say --label");
+  }
   return *value;
 }
 

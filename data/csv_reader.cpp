@@ -11,7 +11,6 @@ namespace tapedeck {
 namespace {
 
 constexpr size_t longest_record = 64 << 20;  // far beyond any row: a quote that nobody closed
-constexpr std::string_view spaces = " \t";
 
 // The quote that closes a field whose content begins at p; end when there is none. It is the first that is not doubled.
 char* closing_quote(char* p, char* end, bool& doubled) {
@@ -86,9 +85,10 @@ bool split_record(std::span<char> text, bool last, std::string_view file, int64_
 }
 
 std::string_view trimmed(std::string_view field) {
-  const size_t first = field.find_first_not_of(spaces);
-  if (first == field.npos) return {};
-  return field.substr(first, field.find_last_not_of(spaces) + 1 - first);
+  const auto is_space = [](char c) { return c == ' ' || c == '\t'; };
+  while (!field.empty() && is_space(field.front())) field.remove_prefix(1);
+  while (!field.empty() && is_space(field.back())) field.remove_suffix(1);
+  return field;
 }
 
 std::optional<double> csv_number(std::string_view field) {

@@ -144,9 +144,9 @@ TEST_CASE("npy: the header is a Python dictionary with three keys in any order, 
       {"{'fortran_order': 0}", "wants True or False at \"0}\""},
       {"{'descr': '<f4', 'shape': (2,), 'fortran_order': False} x", "goes on after the dictionary with \"x\""},
       {"{'descr': '<f4' 'shape': (2,)", "} is missing before"}};
-  for (const auto& [header, message] : bad) {
-    INFO(header);
-    CHECK_THROWS_WITH_AS(parse_npy_header(header, "x"), Contains(message), Error);
+  for (const auto& entry : bad) {
+    INFO(entry.first);
+    CHECK_THROWS_WITH_AS(parse_npy_header(entry.first, "x"), Contains(entry.second), Error);
   }
 }
 
