@@ -22,6 +22,15 @@
 namespace tapedeck {
 namespace {
 
+// Adds to the row a / b over the rounds, with its 95 % interval from two rounds on.
+void add_ratio(Json& row, const std::vector<double>& a, const std::vector<double>& b) {
+  const auto interval = paired_ratio(a, b);
+  row["n"] = a.size();
+  row["ratio"] = interval ? interval->ratio : a[0] / b[0];
+  row["ratio_low"] = interval ? Json(interval->low) : Json();
+  row["ratio_high"] = interval ? Json(interval->high) : Json();
+}
+
 template <class F>
 double seconds_of(const F& work) {
   const double begin = steady_seconds();
@@ -59,8 +68,11 @@ class Way {
     wait_shares_.push_back((waited_ - waited) / took);
   }
 
-  bool resident() const { return !workers_; }
+  bool resident() const { return !workers_; }  // one batch that stays
+  int workers() const { return *workers_; }    // unless resident
+  const Source& source() const { return source_; }
   double mean_ms() const { return median(round_means_); }
+  const std::vector<double>& round_means() const { return round_means_; }
   std::vector<double> weights() const { return learner_.parameters.values().doubles(); }
 
   Json json(double compute_ms) const {
@@ -94,7 +106,7 @@ class Way {
   }
 
   const Source& source_;
-  const std::optional<int> workers_;  // none: one batch stays in memory
+  const std::optional<int> workers_;
   const Config& config_;
   const uint64_t seed_;
   Learner learner_;
@@ -130,6 +142,14 @@ void check_agreement(const BenchImages& images, const std::vector<std::unique_pt
     CHECK(way->resident() || way->weights() == weights, "bench loader: two ways of loading trained different weights");
 }
 
+// How a step with one worker compares with a step without, which the default rests on.
+Json worker_json(const Way& none, const Way& one) {
+  Json row = {
+      {"name", "worker"}, {"data", none.source().name}, {"default_workers", default_workers(none.source().problem)}};
+  add_ratio(row, one.round_means(), none.round_means());
+  return row;
+}
+
 struct Reading {
   const char* order;
   std::vector<double> csv = {}, shard = {};  // seconds a round
@@ -159,13 +179,9 @@ void read_round(const BenchImages& images, const Config& config, int64_t round, 
 Json reading_json(const Reading& reading) {
   Json row = {{"name", "read"},
               {"order", reading.order},
-              {"n", reading.csv.size()},
               {"csv_seconds", median(reading.csv)},
               {"shard_seconds", median(reading.shard)}};
-  const auto ratio = paired_ratio(reading.csv, reading.shard);
-  row["ratio"] = ratio ? ratio->ratio : reading.csv[0] / reading.shard[0];
-  row["ratio_low"] = ratio ? Json(ratio->low) : Json();
-  row["ratio_high"] = ratio ? Json(ratio->high) : Json();
+  add_ratio(row, reading.csv, reading.shard);
   return row;
 }
 
@@ -207,6 +223,8 @@ int run_bench_loader(const Config& asked) {
   const double compute_ms = ways.back()->mean_ms();
   Json rows = Json::array();
   for (const auto& way : ways) rows.push_back(way->json(compute_ms));
+  for (size_t i = 0; i + 1 < ways.size(); ++i)
+    if (!ways[i]->resident() && ways[i]->workers() == 0) rows.push_back(worker_json(*ways[i], *ways[i + 1]));
   for (const Reading& reading : readings) rows.push_back(reading_json(reading));
   const Json document = {{"format_version", kFormatVersion},
                          {"machine", machine_json(this_machine(), load, threads())},

@@ -23,12 +23,19 @@ std::string step_line(const Json& row, bool crowded) {
   return out + "\n";
 }
 
+std::string interval(const Json& row, int digits) {
+  if (row["ratio_low"].is_null()) return "   none from one round";
+  return fmt::format("   {:.{}f} to {:.{}f}", number(row, "ratio_low"), digits, number(row, "ratio_high"), digits);
+}
+
+std::string worker_line(const Json& row) {
+  return fmt::format("{:<9} {:>10.3f}{:<22} {} by default\n", row["data"].get<std::string>(), number(row, "ratio"),
+                     interval(row, 3), row["default_workers"].get<int>());
+}
+
 std::string read_line(const Json& row) {
-  std::string out = fmt::format("{:<9} {:>10.4f} {:>10.4f} {:>8.1f}", row["order"].get<std::string>(),
-                                number(row, "csv_seconds"), number(row, "shard_seconds"), number(row, "ratio"));
-  if (!row["ratio_low"].is_null())
-    out += fmt::format("   {:.1f} to {:.1f}", number(row, "ratio_low"), number(row, "ratio_high"));
-  return out + "\n";
+  return fmt::format("{:<9} {:>10.4f} {:>10.4f} {:>8.1f}{}\n", row["order"].get<std::string>(),
+                     number(row, "csv_seconds"), number(row, "shard_seconds"), number(row, "ratio"), interval(row, 1));
 }
 
 }  // namespace
