@@ -80,7 +80,7 @@ struct Config {
   // Of single commands
   std::string run;                                      // evaluate, export: the run folder, or a weights file in it
   std::string predictions;                              // evaluate: file to write, empty: none
-  std::string split = "test";                           // evaluate: train, validation, test
+  std::string split = "test";                           // evaluate: train, validation, test, all
   bool dot = false;                                     // graph
   std::optional<int64_t> order;                         // data info: epoch
   std::vector<int64_t> batches = {32, 128, 512, 2048};  // bench step

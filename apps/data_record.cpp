@@ -21,15 +21,32 @@ Json data_json(const Dataset& data) {
       {"class_names", data.encoding.class_names}};
 }
 
-Encoding encoding_from_json(const Json& json, const std::string& source) try {
-  Encoding out;
-  json.at("columns").get_to(out.columns);
-  json.at("mean").get_to(out.mean);
-  json.at("deviation").get_to(out.deviation);
-  json.at("class_names").get_to(out.class_names);
+DataRecord read_data_record(const std::filesystem::path& folder) {
+  const std::string file = (folder / "data.json").string();
+  const Json json = Json::parse(read_file(file), nullptr, false);
+  if (!json.is_object()) throw Error(fmt::format("{}: is not JSON: damaged", file));
+  DataRecord out;
+  try {
+    if (const Json& version = json.at("format_version"); version != kFormatVersion)
+      throw Error(fmt::format("{}: has format_version {}, this program reads {}; use a newer tapedeck", file,
+                              version.dump(), kFormatVersion));
+    json.at("name").get_to(out.name), json.at("hash").get_to(out.hash);
+    json.at("features").get_to(out.features), json.at("classes").get_to(out.classes);
+    json.at("columns").get_to(out.encoding.columns);
+    json.at("mean").get_to(out.encoding.mean), json.at("deviation").get_to(out.encoding.deviation);
+    json.at("class_names").get_to(out.encoding.class_names);
+  } catch (const nlohmann::json::exception&) {
+    throw Error(fmt::format("{}: does not describe data (name, features, classes, columns, …): damaged", file));
+  }
+  const Encoding& by = out.encoding;
+  const auto features = static_cast<size_t>(out.features);
+  const bool names_fit = by.class_names.empty() || std::ssize(by.class_names) == out.classes;
+  bool numbers_fit = by.mean.size() == by.deviation.size() && (by.mean.empty() || by.mean.size() == features);
+  for (const double deviation : by.deviation) numbers_fit = numbers_fit && deviation > 0;
+  if (!names_fit || !numbers_fit || (!by.columns.empty() && by.columns.size() != features))
+    throw Error(
+        fmt::format("{}: its lists do not fit {} features and {} classes: damaged", file, features, out.classes));
   return out;
-} catch (const nlohmann::json::exception&) {
-  throw Error(fmt::format("{}: does not describe data (columns, mean, deviation, class_names): damaged", source));
 }
 
 void check_same_data(const std::filesystem::path& folder, const Dataset& data) {

@@ -11,7 +11,14 @@
 namespace tapedeck {
 
 Json data_json(const Dataset& data);
-Encoding encoding_from_json(const Json& json, const std::string& source);  // throws Error naming source
+
+struct DataRecord {
+  std::string name, hash;
+  int64_t features = 0;
+  int classes = 0;  // 0: numbers to predict
+  Encoding encoding;
+};
+DataRecord read_data_record(const std::filesystem::path& folder);  // throws Error naming the file and what is wrong
 
 // Throws UsageError with both descriptions when this is not the data that the run in `folder` was trained on.
 void check_same_data(const std::filesystem::path& folder, const Dataset& data);

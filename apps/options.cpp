@@ -158,7 +158,8 @@ const Option kOptions[] = {
 
     // Of single commands
     {.name = "split", .member = &C::split, .commands = kEvaluate,
-     .help = "part of the data to score", .choices = "validation|test|train"},
+     .help = "part of the data to score", .choices = "validation|test|train|all",
+     .fallback = "test; all of data that it was not trained on"},
     {.name = "predictions", .member = &C::predictions, .commands = kEvaluate,
      .help = "write label and prediction of each example", .fallback = "none"},
     {.name = "dot", .member = &C::dot, .commands = kGraph,

@@ -46,7 +46,8 @@ SavedModel from_checkpoint(const fs::path& run) {
       throw Error(fmt::format("{}: holds the runs of several seeds; name one, such as {}", run.string(),
                               entry.path().string()));
   if (!newest)
-    throw Error(fmt::format("{}: holds no {} and no checkpoint; is it the folder of a run?", run.string(), model_file));
+    throw Error(
+        fmt::format("{}: holds no {} and no checkpoint: it was stopped before its first", run.string(), model_file));
   const fs::path file = run / "checkpoint" / newest->name / checkpoint_weights;
   if (!newest->files.contains(checkpoint_weights)) throw Error(fmt::format("{}: is missing", file.string()));
   std::string note =
@@ -59,8 +60,8 @@ SavedModel from_checkpoint(const fs::path& run) {
 
 SavedModel find_saved_model(const std::string& named) {
   const fs::path path = named;
-  if (!fs::exists(path)) throw Error(fmt::format("{}: does not exist", named));
-  if (!fs::is_directory(path)) return from_file(path);
+  if (fs::exists(path) && !fs::is_directory(path)) return from_file(path);
+  if (!fs::exists(path / "config.json")) throw Error(fmt::format("{}: holds no run (there is no config.json)", named));
   if (!fs::exists(path / model_file)) return from_checkpoint(path);
   SavedModel model = from_file(path / model_file);
   model.run = path;

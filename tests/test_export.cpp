@@ -193,10 +193,10 @@ TEST_CASE("export says in a sentence what it cannot read or write, and leaves no
   refused(run, "/proc/w.npz", {"/proc/w.npz: cannot be written"});
   refused(run, folder.path(), {folder.path()});
   refused(run + "/model.safetensors", run + "/model.safetensors", {"the file to read"}, exit_usage);
-  refused(folder / "nowhere", folder / "w.npz", {"nowhere", "does not exist"});
+  refused(folder / "nowhere", folder / "w.npz", {"nowhere", "no config.json"});
   refused(run + "/config.json", folder / "w.npz", {"config.json", "safetensors"});
   fs::create_directory(folder / "bare");
-  refused(folder / "bare", folder / "w.npz", {"bare", "no model.safetensors"});
+  refused(folder / "bare", folder / "w.npz", {"bare", "no config.json"});
   std::ofstream(run + "/model.safetensors", std::ios::app) << "x";
   refused(run, folder / "w.npz", {"model.safetensors", "1 bytes follow"});
   CHECK_FALSE(fs::exists(folder / "w.npz"));
