@@ -7,6 +7,7 @@
 #include <set>
 
 #include "data/catalog.h"
+#include "data/npy.h"
 #include "data/text.h"
 #include "tests/idx_bytes.h"
 #include "tests/program.h"
@@ -53,6 +54,11 @@ TEST_CASE("data convert makes a shard of every kind of source, which holds the s
   for (int i = 0; i < 40; ++i)
     csv += std::to_string(i * 0.7) + "," + std::to_string(50 - i) + "," + (i % 3 ? "setosa" : "virginica") + "\n";
   folder.write("iris.csv", text_bytes(csv));
+  folder.write("sizes.csv", text_bytes("a,b,size\n1,2,0.5\n3,4,1.5\n5,7,2.5\n7,7,8\n9,9,1e-3\n2,2,2\n"));
+  const int64_t shape[] = {40, 3};
+  Bytes array = text_bytes(npy_header("|u1", shape));
+  for (int i = 0; i < 120; ++i) array.push_back(static_cast<uint8_t>(i % 3 == 2 ? i % 4 : i));
+  folder.write("array.npy", array);
   folder.write("images", gzip(idx_images(30, 3, 4)));
   folder.write("labels", idx_labels(30));
   struct Source {
@@ -63,10 +69,11 @@ TEST_CASE("data convert makes a shard of every kind of source, which holds the s
   const std::string labels = folder / "labels";
   for (const Source& source :
        {Source{"digits", "u8", {}}, Source{"spirals", "f32", {}}, Source{"csv:" + folder / "iris.csv", "f32", {}},
-        Source{"csv:" + folder / "iris.csv",
+        Source{"csv:" + folder / "sizes.csv",
                "f32",
-               {"--label", "width", "--loss", "mse"},
-               {.label = "width", .numbers = true}},
+               {"--label", "size", "--loss", "mse"},
+               {.label = "size", .numbers = true}},
+        Source{"npy:" + folder / "array.npy", "u8", {}},
         Source{"idx:" + folder / "images", "u8", {"--label", labels}, {.label = labels}}}) {
     INFO(source.spec);
     std::vector<std::string> words = {source.spec, "--to", folder / "out.shard", "--force", "--json"};
@@ -90,7 +97,8 @@ TEST_CASE("data convert makes a shard of every kind of source, which holds the s
     CHECK(again.code == exit_done);
     CHECK(file_bytes(folder / "copy.shard") == file_bytes(folder / "out.shard"));
   }
-  CHECK(files_in(folder.path()) == std::set<std::string>{"copy.shard", "images", "iris.csv", "labels", "out.shard"});
+  CHECK(files_in(folder.path()) ==
+        std::set<std::string>{"array.npy", "copy.shard", "images", "iris.csv", "labels", "out.shard", "sizes.csv"});
 }
 
 TEST_CASE("data convert keeps a text as its characters' numbers, with the vocabulary") {
