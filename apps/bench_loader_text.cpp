@@ -63,8 +63,12 @@ std::string bench_loader_text(const Json& document, const Config& config, Device
       "from the step; * marks more threads than cores.\n"
       "All eight ways that load trained bitwise the same weights.\n\n",
       number(document, "compute_ms"));
+  out += fmt::format("a step with one worker over a step without, by rounds\n{:<9} {:>10}   {:<19} workers\n", "data",
+                     "ratio", "95 % interval");
+  for (const Json& row : document["rows"])
+    if (row["name"] == "worker") out += worker_line(row);
   out += fmt::format(
-      "all images read once, from a file just opened, in batches; the shard checks its sums meanwhile\n"
+      "\nall images read once, from a file just opened, in batches; the shard checks its sums meanwhile\n"
       "{:<9} {:>10} {:>10} {:>8}   95 % interval (t, paired logs)\n",
       "order", "csv s", "shard s", "ratio");
   for (const Json& row : document["rows"])
