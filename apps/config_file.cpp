@@ -12,35 +12,82 @@
 
 #include "apps/options.h"
 #include "data/catalog.h"
+#include "data/utf8.h"
 #include "engine/check.h"
 
 namespace tapedeck {
 namespace {
 
+constexpr size_t most_bytes = 1 << 20;
+constexpr size_t most_depth = 3;  // {"hidden": {"value": [512, 512], …}, …}
+
 std::string read_text(const std::filesystem::path& file) {
   if (std::filesystem::is_directory(file)) throw UsageError(fmt::format("{}: is a folder, not a file", file.string()));
   std::ifstream in(file, std::ios::binary);
   if (!in) throw UsageError(fmt::format("{}: cannot be read: {}", file.string(), std::strerror(errno)));
-  return {std::istreambuf_iterator<char>(in), {}};
+  std::string text(most_bytes + 1, '\0');
+  in.read(text.data(), static_cast<std::streamsize>(text.size()));
+  text.resize(static_cast<size_t>(in.gcount()));
+  if (text.size() > most_bytes) throw UsageError(fmt::format("{}: is too large for a file of options", file.string()));
+  return text;
 }
 
-Json parse(const std::filesystem::path& file, const std::string& text) {
-  std::set<std::string> seen;  // the parser itself would keep the last of two equal keys in silence
-  const auto refuse_twins = [&](int depth, Json::parse_event_t event, Json& key) {
-    if (event != Json::parse_event_t::key || depth != 1) return true;
-    std::string name = key.get<std::string>();
+// Walks over the text before the parser proper does, which would keep the last of two equal keys in silence, nest
+// without end, and speak of errors in its own words.
+struct Watch : nlohmann::json_sax<Json> {
+  Watch(const std::string& file, std::string_view text) : file(file), text(text) {}
+
+  bool null() override { return true; }
+  bool boolean(bool) override { return true; }
+  bool number_integer(int64_t) override { return true; }
+  bool number_unsigned(uint64_t) override { return true; }
+  bool number_float(double, const std::string&) override { return true; }
+  bool string(std::string&) override { return true; }
+  bool binary(Json::binary_t&) override { return true; }
+  bool start_object(size_t) override { return deeper(); }
+  bool start_array(size_t) override { return deeper(); }
+  bool end_object() override { return --depth, true; }
+  bool end_array() override { return --depth, true; }
+
+  bool key(std::string& name) override {
+    if (depth != 1) return true;
     std::replace(name.begin(), name.end(), '_', '-');
     if (!seen.insert(name).second)
-      throw UsageError(fmt::format("{}: key {} stands there twice; keep one", file.string(), name));
+      throw UsageError(fmt::format("{}: key {} stands there twice; keep one", file, printable(name)));
     return true;
-  };
-  try {
-    Json document = Json::parse(text, refuse_twins);
-    if (document.is_object()) return document;
-  } catch (const nlohmann::json::exception& e) {
-    throw UsageError(fmt::format("{}: is not strict JSON: {}", file.string(), e.what()));
   }
-  throw UsageError(fmt::format("{}: needs a JSON object such as {{\"lr\": 0.01}}", file.string()));
+
+  bool parse_error(size_t position, const std::string& token, const nlohmann::detail::exception& e) override {
+    constexpr int number_overflow = 406;  // nlohmann's number of it
+    constexpr size_t shown = 20;
+    const std::string_view before = text.substr(0, position > 0 ? position - 1 : 0);
+    const auto line = 1 + std::count(before.begin(), before.end(), '\n');
+    const size_t column = before.size() - (before.rfind('\n') + 1) + 1;  // npos + 1 is 0
+    const std::string at = fmt::format("{}: line {}, column {}", file, line, column);
+    if (e.id == number_overflow) throw UsageError(fmt::format("{}: {} is a number too large", at, printable(token)));
+    if (position > text.size()) throw UsageError(fmt::format("{}: the JSON ends before it is complete", at));
+    const std::string_view rest = text.substr(before.size(), shown);
+    throw UsageError(fmt::format("{}: not strict JSON at \"{}\"", at, printable(rest.substr(0, rest.find('\n')))));
+  }
+
+ private:
+  bool deeper() {
+    if (++depth > most_depth) throw UsageError(fmt::format("{}: nests deeper than options do", file));
+    return true;
+  }
+
+  const std::string& file;
+  std::string_view text;
+  std::set<std::string> seen;
+  size_t depth = 0;
+};
+
+Json parse(const std::string& file, const std::string& text) {
+  Watch watch(file, text);
+  Json::sax_parse(text, &watch);
+  Json document = Json::parse(text);
+  if (document.is_object()) return document;
+  throw UsageError(fmt::format("{}: needs a JSON object such as {{\"lr\": 0.01}}", file));
 }
 
 // The text that the flag would have been given, so that both are parsed by the same rules.
@@ -55,14 +102,13 @@ std::string as_text(const Json& value) {
 bool may_be_unset(const Option& option) {
   return std::holds_alternative<std::optional<int64_t> Config::*>(option.member) ||
          std::holds_alternative<std::optional<double> Config::*>(option.member) ||
-         std::holds_alternative<std::optional<Target> Config::*>(option.member) ||
-         (std::holds_alternative<std::string Config::*>(option.member) && option.choices.empty());
+         std::holds_alternative<std::optional<Target> Config::*>(option.member);
 }
 
 }  // namespace
 
 void read_config_file(Config& config, const std::filesystem::path& file) {
-  const Json document = parse(file, read_text(file));
+  const Json document = parse(file.string(), read_text(file));
   const unsigned command = command_bit(config.command);
   const bool is_record = document.contains("format_version");  // written by a run
   if (is_record) {
@@ -75,11 +121,14 @@ void read_config_file(Config& config, const std::filesystem::path& file) {
     if (is_record && (key == "format_version" || key == "command")) continue;
     const Option* option = find_option(key, command);
     if (is_record && (find_option(key, ~0u) && (!option || option->of_one_run))) continue;
-    if (!option || option->name == std::string_view("config"))
-      throw UsageError(
-          fmt::format("{}: unknown key {}; the nearest is {}", file.string(), key, nearest_option(key, command)));
+    if (option && option->name == std::string_view("config"))
+      throw UsageError(fmt::format("{}: key config: a file of options names no other; leave it out", file.string()));
+    if (!option)
+      throw UsageError(fmt::format("{}: unknown key {}; the nearest is {}", file.string(), printable(key),
+                                   nearest_option(key, command)));
     const bool has_origin = entry.is_object() && entry.contains("value");
     const Json& value = has_origin ? entry["value"] : entry;
+    if (value.is_null() && std::holds_alternative<std::string Config::*>(option->member)) continue;  // not given
     if (!value.is_null() || !may_be_unset(*option))
       set_value(config, *option, as_text(value), fmt::format("{}: {}", file.string(), option->name));
     config.origins[option->name] = Origin::file;

@@ -120,7 +120,8 @@ void set_value(Config& config, const Option& option, std::string_view text, std:
 }
 
 std::string allowed_values(const Option& option) {
-  if (option.form == Option::Form::size) return "a size such as 512MiB, 2GB or a number of bytes";
+  if (option.form == Option::Form::size)
+    return fmt::format("a size{} bytes, such as 512MiB or 2GB", range_text(option.range));
   if (!option.choices.empty()) {
     std::string list(option.choices);
     for (size_t bar; (bar = list.find('|')) != list.npos;) list.replace(bar, 1, ", ");

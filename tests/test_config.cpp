@@ -116,7 +116,8 @@ TEST_CASE("sizes take binary and decimal units") {
   CHECK_EQ(limit("4096B"), 4096);
   for (const char* wrong : {"512mib", "MiB", "-1GB", "0", "nanMB", "1 GB", "1e30TiB", "12G"}) {
     CAPTURE(wrong);
-    CHECK(mentions(refusal({{"memory-limit", wrong}}), {"--memory-limit", wrong, "512MiB"}));
+    CHECK(mentions(refusal({{"memory-limit", wrong}}),
+                   {"--memory-limit", wrong, "from 1 to 1000000000000000 bytes", "512MiB"}));
   }
 }
 
@@ -159,6 +160,10 @@ TEST_CASE("flag over environment over file over default, and each value knows it
   CHECK_EQ(c.eval_every, 5);
   CHECK(c.json);
   CHECK(c.origin("dropout") == Origin::fallback);
+  const OptionFile unset(R"({"data_dir": null, "clip": null, "model": null})");
+  CHECK_EQ(train({unset.flag()}).data_dir, "");
+  CHECK(train({unset.flag()}).origin("data-dir") == Origin::fallback);
+  CHECK_EQ(train({unset.flag()}).model, "mlp");
   CHECK_EQ(train({file.flag(), {"threads", "1"}}, "2").threads, 1);
   CHECK_EQ(train({}, "4,2").threads, 4);
   CHECK_EQ(train({}, "").threads, allowed_cores());
@@ -213,11 +218,27 @@ TEST_CASE("a file of options is refused for what is wrong in it, by its name") {
   CHECK(mentions(message(R"({"batch": null})"), {"batch got \"null\""}));
   CHECK(mentions(message(R"({"json": 1})"), {"json got \"1\""}));
   CHECK(mentions(message(R"({"hidden": []})"), {"hidden has no value"}));
-  CHECK(mentions(message(R"({"lr": 1e400})"), {"JSON"}));
-  CHECK(mentions(message(R"({"lr": NaN})"), {"JSON"}));
+  CHECK(mentions(message("{\"lr\": 0.1,\n \"clip\": 1e400}"), {"line 2, column", "1e400 is a number too large"}));
+  CHECK(mentions(message(R"({"lr": NaN})"), {"line 1, column 8", "not strict JSON at \"N"}));
+  CHECK(mentions(message("{\"lr\": 0.1,\n\n  'batch': 3}"), {"line 3, column 3", "at \"'batch': 3}\""}));
+  CHECK(mentions(message(R"({"lr": 0.1)"), {"line 1, column 11", "ends before it is complete"}));
+  CHECK(mentions(message("{\"note\": \"\xff\"}"), {"line 1, column 11"}));
+  CHECK(mentions(message("{\"lr\": 0.1} {}"), {"line 1, column 13"}));
+  for (const char* wrong : {"\"1abc\"", "\"1\"", "0", "-5", "1.5", "2", "9999999999999999999", "null"})
+    CHECK(mentions(message(std::string("{\"format_version\": ") + wrong + "}"), {"format_version", wrong, "newer"}));
+  for (const char* open : {"[", "{\"a\":", "[{\"a\":"}) {  // as deep as the stack, were it to be followed
+    std::string deep = "{\"hidden\": ";
+    for (int i = 0; i < 100000; ++i) deep += open;
+    CHECK(mentions(message(deep), {"nests deeper"}));
+  }
+  CHECK(mentions(message(std::string(2 << 20, ' ')), {"too large for a file of options"}));
+  CHECK(mentions(refusal({{"config", "/dev/zero"}}), {"/dev/zero", "too large"}));
   CHECK(mentions(message(R"({"lr": 1, "lr": 2})"), {"lr", "twice"}));
   CHECK(mentions(message(R"({"eval-every": 1, "eval_every": 2})"), {"eval-every", "twice"}));
-  CHECK(mentions(message(R"({"config": "x"})"), {"config"}));
+  const std::string nested = message(R"({"config": "x"})");
+  CHECK(mentions(nested, {"key config", "names no other"}));
+  CHECK(nested.find("nearest") == nested.npos);
+  CHECK(mentions(message(R"({"activation": 3})"), {"activation got \"3\"", "relu"}));
   CHECK(mentions(message("[1]"), {"object"}));
   CHECK(mentions(message(""), {"JSON"}));
   CHECK(mentions(message(R"({"format_version": 99, "lr": {"value": 1, "origin": "flag"}})"), {"99", "newer"}));
