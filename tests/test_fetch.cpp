@@ -91,7 +91,10 @@ TEST_CASE("data fetch leaves nothing behind of a wrong or failed download, and s
   if (!whole) return;
   const std::string content = read_file(*whole);
   const TemporaryFolder mirror, folder;
-  const std::vector<std::pair<std::string, std::string>> cases = {
+  struct Wrong {
+    std::string bytes, cause;
+  };
+  const std::vector<Wrong> cases = {
       {"", "is another file"},
       {"<html>404</html>", "is another file"},
       {content.substr(0, content.size() / 2), "cut short"},
@@ -104,11 +107,11 @@ TEST_CASE("data fetch leaves nothing behind of a wrong or failed download, and s
                                  "t10k-labels-idx1-ubyte.gz", "https://", "--data-dir"}));
     CHECK(files_in(folder.path()).empty());
   };
-  for (const auto& [bytes, cause] : cases) {
-    INFO(cause << ", " << bytes.size() << " bytes");
-    mirror.write(packed_names[0], Bytes(bytes.begin(), bytes.end()));
-    check_refused(fetch(folder.path(), "file://" + mirror.path()), cause);
-    check_refused(fetch(folder / "new", "file://" + mirror.path()), cause);  // nor the folder that it made
+  for (const Wrong& wrong : cases) {
+    INFO(wrong.cause << ", " << wrong.bytes.size() << " bytes");
+    mirror.write(packed_names[0], text_bytes(wrong.bytes));
+    check_refused(fetch(folder.path(), "file://" + mirror.path()), wrong.cause);
+    check_refused(fetch(folder / "new", "file://" + mirror.path()), wrong.cause);  // nor the folder that it made
   }
   fs::remove(mirror / packed_names[0]);
   check_refused(fetch(folder.path(), "file://" + mirror.path()), "curl:");
