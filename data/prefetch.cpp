@@ -92,7 +92,6 @@ void Prefetch::work() {
     slot.failure = failure;
     slot.ready = true;
     ready_.notify_one();
-    if (failure) stopping_ = true, free_.notify_all();  // what comes after it would not be used
   }
 }
 

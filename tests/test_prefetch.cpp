@@ -84,6 +84,19 @@ TEST_CASE("workers hand batches over in the loader's order, whoever is faster") 
     }
 }
 
+// Fault: workers wait for one another, and two are no faster than one.
+TEST_CASE("two workers load at the same time") {
+  std::atomic<int> begun{0};
+  std::atomic<bool> alone{false};
+  Prefetch prefetch(ten_rows(), 2, 3, [&](std::span<const int32_t>, int64_t) {
+    ++begun;
+    for (int i = 0; i < 5000 && begun < 2; ++i) sleep_ms(1);  // the other comes at once, or never
+    if (begun < 2) alone = true;
+  });
+  prefetch.next();
+  CHECK_FALSE(alone);
+}
+
 // Fault: a worker fills the memory that the training step is reading.
 TEST_CASE("a worker never loads into the slot in use, nor further ahead than there are slots") {
   constexpr int64_t slots = 3;
