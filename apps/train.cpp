@@ -81,6 +81,10 @@ Resumption take_up(const Config& config, const Problem& problem) {
   std::vector<std::string> complaints;
   run.from = Checkpoints(path).newest(complaints);
   for (const std::string& complaint : complaints) std::cerr << complaint << "\n";
+  const int64_t step = run.from ? run_state(run.from->state.at("run")).step : 0;
+  if (const int64_t last = total_steps(config, problem); last < step)
+    throw UsageError(fmt::format("{}: is at step {} already, but --steps and --epochs end it at step {}; ask for more",
+                                 config.resume, step, last));
   record_resumption(path, config, changes, run.from ? run.from->name : "");
   if (!run.from) run.folder.keep_metrics(0);
   return run;

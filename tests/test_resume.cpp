@@ -84,8 +84,8 @@ TEST_CASE("resume: 500 straight steps equal stops at 200 and 333, bitwise, in ev
     for (const int accumulate : {1, 3})
       for (const std::vector<const char*>& workers :
            {std::vector{"0", "0", "0"}, std::vector{"0", "2", "1"}, std::vector{"4", "0", "2"}}) {
-        INFO(std::string("dropout ") + dropout + ", accumulate " + std::to_string(accumulate) + ", workers " +
-             workers[0] + " " + workers[1] + " " + workers[2]);
+        INFO((std::string("dropout ") + dropout + ", accumulate " + std::to_string(accumulate) + ", workers " +
+              workers[0] + " " + workers[1] + " " + workers[2]));
         const Options options = with(base, {{"dropout", dropout}, {"accumulate", std::to_string(accumulate)}});
         const TemporaryFolder folder;
         const Result straight = one_process(options, folder / "straight");
@@ -101,7 +101,8 @@ TEST_CASE("resume: 500 straight steps equal stops at 200 and 333, bitwise, in ev
         const Options by[] = {with(options, {{"workers", workers[0]}}), with(options, {{"workers", workers[1]}}),
                               with(options, {{"workers", workers[2]}})};
         CHECK(one_process(by[0], folder / "stopped", {.batches = first}).status == "interrupted");
-        CHECK(Checkpoints(folder / "stopped").list().back().filename() == checkpoint_name(200, inside));
+        CHECK(Checkpoints(folder / "stopped").list().back().filename() ==
+              checkpoint_name(200, inside, inside == 0));  // step 200 is one to evaluate
         CHECK(one_process(by[1], folder / "stopped", {.batches = second}).status == "interrupted");
         CHECK(Checkpoints(folder / "stopped").list().back().filename() == checkpoint_name(333, 2 * inside));
         const Result resumed = one_process(by[2], folder / "stopped");
@@ -127,7 +128,7 @@ TEST_CASE("resume: every optimizer, precision, device, schedule and loss goes on
       {{"target", "accuracy=0.945"}, {"patience", "1000"}},
   };
   for (const Options& variant : variants) {
-    INFO(variant.front().option + " " + variant.front().value);
+    INFO((variant.front().option + " " + variant.front().value));
     const Options options = with(base, variant);
     const TemporaryFolder folder;
     const Result straight = one_process(options, folder / "straight");

@@ -1,0 +1,129 @@
+// The program as a process that is signalled and killed.
+#include "apps/checkpoint.h"
+#include "engine/random.h"
+#include "tests/process.h"
+#include "tests/program.h"
+#include "tests/test_data_folder.h"
+
+#undef CHECK  // below it is doctest's
+#include <doctest/doctest.h>
+
+using namespace tapedeck;
+using namespace tapedeck::test;
+namespace fs = std::filesystem;
+
+namespace {
+
+using Words = std::vector<std::string>;
+
+Words operator+(Words words, const Words& more) { return words.insert(words.end(), more.begin(), more.end()), words; }
+
+bool has_checkpoint(const std::string& run) { return !Checkpoints(run).list().empty(); }
+bool has_metrics(const std::string& run) {
+  return fs::exists(run + "/metrics.jsonl") && fs::file_size(run + "/metrics.jsonl") > 0;
+}
+
+// Longer than any test waits.
+const Words endless = {"train", "--data", "blobs", "--hidden", "32", "--steps", "100000000", "--dropout", "0.1", "--schedule", "constant"};
+
+}  // namespace
+
+// Fault: Ctrl-C loses the run, or hangs with loader threads, or truncates the checkpoint.
+TEST_CASE("interrupt: once, the run is saved, says how to go on, and leaves with 130") {
+  for (const int signal : {SIGINT, SIGTERM})
+    for (const char* workers : {"0", "4"}) {
+      const TemporaryFolder folder;
+      const std::string run = folder / "run";
+      Process process(endless + Words{"--out", run, "--workers", workers}, folder.path());
+      REQUIRE(Process::within(30, [&] { return has_metrics(run); }));
+      process.signal(signal);
+      CHECK(process.wait(10) == exit_interrupted);
+      INFO(process.err());
+      CHECK(contains(process.err(), "tapedeck train --resume " + run));
+      CHECK(has_checkpoint(run));
+      CHECK(read_json(run + "/summary.json")["status"] == "interrupted");
+      const int64_t stopped_at = read_json(run + "/summary.json")["steps"];
+
+      Process resumed({"train", "--resume", run, "--steps", std::to_string(stopped_at + 50)}, folder.path());
+      REQUIRE(resumed.wait() == exit_done);
+      CHECK(contains(resumed.err(), "going on from step-"));
+      CHECK(read_json(run + "/summary.json")["steps"] == stopped_at + 50);
+      Process straight({"train", "--config", run + "/config.json", "--out", folder / "straight"}, folder.path());
+      REQUIRE(straight.wait() == exit_done);
+      CHECK(read_file(run + "/model.safetensors") == read_file(folder / "straight/model.safetensors"));
+    }
+}
+
+// Fault: a second Ctrl-C during the save that the first one began destroys what was saved before.
+TEST_CASE("interrupt: twice, the process leaves at once and the checkpoint before stays whole") {
+  for (int round = 0; round < 5; ++round) {
+    const TemporaryFolder folder;
+    const std::string run = folder / "run";
+    Process process(endless + Words{"--out", run, "--checkpoint-every", "1"}, folder.path());
+    REQUIRE(Process::within(30, [&] { return Checkpoints(run).list().size() == 2; }));
+    process.signal(SIGINT);
+    process.signal(SIGTERM);  // two of the same kind may arrive as one
+    CHECK(process.wait(10) == exit_interrupted);
+    std::vector<std::string> complaints;
+    CHECK(Checkpoints(run).newest(complaints).has_value());
+    CHECK(complaints.empty());
+  }
+}
+
+TEST_CASE("interrupt: a repeat goes on with the seed that was stopped, and ends as if it had not been") {
+  const TemporaryFolder folder;
+  const Words options = {"train", "--data",   "blobs", "--hidden",     "32",  "--steps",
+                         "3000",  "--repeat", "3",     "--eval-every", "1000"};
+  Process straight(options + Words{"--out", folder / "straight"}, folder.path());
+  REQUIRE(straight.wait() == exit_done);
+
+  const std::string run = folder / "stopped";
+  Process process(options + Words{"--out", run}, folder.path());
+  REQUIRE(Process::within(30, [&] { return has_metrics(run + "/seed-2"); }));
+  process.signal(SIGINT);
+  REQUIRE(process.wait(10) == exit_interrupted);
+  CHECK(contains(process.err(), "--resume " + run + "\n"));
+  const std::string first = read_file(run + "/seed-1/summary.json");
+
+  Process resumed({"train", "--resume", run}, folder.path());
+  REQUIRE(resumed.wait() == exit_done);
+  CHECK(read_file(run + "/seed-1/summary.json") == first);  // was not run again
+  for (const char* seed : {"/seed-1", "/seed-2", "/seed-3"})
+    CHECK(read_file(run + seed + "/model.safetensors") == read_file(folder / "straight" + seed + "/model.safetensors"));
+  CHECK(read_json(run + "/summary.json")["runs"].size() == 3);
+}
+
+// Fault: a save truncates the only good file first, so that a kill in its middle destroys both.
+TEST_CASE("kill -9 at 50 random times during saves: the run goes on 50 times of 50, to the same weights") {
+  const TemporaryFolder folder;
+  const Words options = {"train",   "--data", "blobs",     "--hidden", "32,32",
+                         "--steps", "4000",   "--dropout", "0.1",      "--quiet"};
+  Process straight(options + Words{"--out", folder / "straight"}, folder.path());
+  REQUIRE(straight.wait() == exit_done);
+
+  const std::string run = folder / "killed";
+  int resumed = 0, in_the_middle = 0;
+  std::string newest_before;
+  for (int kills = 0; kills < 50; ++kills) {
+    Process process(kills == 0 ? options + Words{"--out", run, "--checkpoint-every", "1"}
+                               : Words{"train", "--resume", run, "--quiet"},
+                    folder.path());
+    const auto newest = [&] { return has_checkpoint(run) ? Checkpoints(run).list().back().string() : ""; };
+    INFO(process.err());
+    REQUIRE(Process::within(60, [&] { return newest() != newest_before; }));  // it went on: one more was saved
+    if (kills > 0) ++resumed;
+    std::this_thread::sleep_for(std::chrono::microseconds(random_bits(1, 0, site_of("kill"), kills).word[0] % 4000));
+    process.signal(SIGKILL);
+    REQUIRE(process.wait() == 128 + SIGKILL);
+    newest_before = newest();
+    for (const auto& entry : fs::directory_iterator(run + "/checkpoint"))
+      if (entry.path().extension() == ".tmp") ++in_the_middle;
+  }
+  CHECK(in_the_middle > 10);  // else the kills did not fall into saves
+  Process last({"train", "--resume", run, "--checkpoint-every", "1000"}, folder.path());
+  REQUIRE(last.wait() == exit_done);
+  ++resumed;
+  CHECK(resumed == 50);
+  CHECK(read_file(run + "/model.safetensors") == read_file(folder / "straight/model.safetensors"));
+  for (const auto& entry : fs::directory_iterator(run + "/checkpoint")) CHECK(entry.path().extension() != ".tmp");
+}
