@@ -1,7 +1,7 @@
 # A thin cover over CMake that also sets up a bare Debian or Ubuntu. `make help` lists the goals.
 # Variables:  BUILD=build  TYPE=Release  OPTIONS="-DTAPEDECK_ONEDNN=off"  JOBS=2  ARGS="options of tapedeck train"
 .DEFAULT_GOAL := build
-.PHONY: build setup demo test test-asan test-clang test-portable test-tsan format lint nvcc-check bench-peers clean help
+.PHONY: build setup demo test test-asan test-clang test-portable test-tsan fuzz format lint nvcc-check bench-peers clean help
 
 BUILD ?= build
 TYPE ?= Release
@@ -66,6 +66,13 @@ test-tsan: setup  ## what runs on several threads, under ThreadSanitizer (which 
 	$(call install,clang)
 	$(call build,build-tsan,$(debug) -DCMAKE_CXX_COMPILER=clang++ -DTAPEDECK_ONEDNN=off -DTAPEDECK_SANITIZE=thread)
 	@ctest --test-dir build-tsan -R '$(THREADED)' --output-on-failure --no-tests=error
+
+FUZZ_SECONDS ?= 60
+fuzz: setup  ## the readers of files under libFuzzer, FUZZ_SECONDS=60 each
+	$(call install,clang)
+	$(call build,build-fuzz,$(debug) -DCMAKE_CXX_COMPILER=clang++ -DTAPEDECK_FUZZ=ON \
+	  -DTAPEDECK_SANITIZE=address$(comma)undefined,fuzz)
+	@tests/fuzz/run.sh build-fuzz $(FUZZ_SECONDS)
 
 format:  ## clang-format every source
 	$(call install,clang-format)

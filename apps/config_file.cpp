@@ -121,8 +121,8 @@ void read_config_file(Config& config, const std::filesystem::path& file) {
     if (is_record && (key == "format_version" || key == "command")) continue;
     const Option* option = find_option(key, command);
     if (is_record && (find_option(key, ~0u) && (!option || option->of_one_run))) continue;
-    if (option && option->name == std::string_view("config"))
-      throw UsageError(fmt::format("{}: key config: a file of options names no other; leave it out", file.string()));
+    if (option && (option->name == std::string_view("config") || option->name == std::string_view("resume")))
+      throw UsageError(fmt::format("{}: {} belongs on the command line; leave it out", file.string(), option->name));
     if (!option)
       throw UsageError(fmt::format("{}: unknown key {}; the nearest is {}", file.string(), printable(key),
                                    nearest_option(key, command)));

@@ -31,6 +31,9 @@ const char* code_of(DType dtype) {
   return "?";
 }
 
+// A name from a file in a message: quoted, and nothing in it that a terminal obeys.
+std::string quoted(const std::string& name) { return Json(name).dump(); }
+
 // The header's JSON. The parser itself would keep the last of two equal names in silence, and nest without end.
 Json parse_header(std::string_view text, const std::string& source) {
   std::set<std::string> names, fields;  // of the tensors; of the entry at hand
@@ -41,7 +44,7 @@ Json parse_header(std::string_view text, const std::string& source) {
     if (event != Json::parse_event_t::key) return true;
     const auto& name = key.get_ref<const std::string&>();
     if (depth == 1) fields.clear();
-    CHECK((depth == 1 ? names : fields).insert(name).second, "{}: {} stands twice in its header", source, name);
+    CHECK((depth == 1 ? names : fields).insert(name).second, "{}: {} stands twice in its header", source, quoted(name));
     return true;
   };
   Json header = Json::parse(text, watch, false);
@@ -58,27 +61,27 @@ std::vector<int64_t> counts(const Json& entry, const char* field, const std::str
       good = good && number.is_number_unsigned() && number.get<uint64_t>() <= INT64_MAX;
       if (good) out.push_back(number.get<int64_t>());
     }
-  CHECK(good, "{}: {} of tensor {} is no list of whole numbers from 0 to 2^63 - 1", source, field, name);
+  CHECK(good, "{}: {} of tensor {} is no list of whole numbers from 0 to 2^63 - 1", source, field, quoted(name));
   return out;
 }
 
 DType dtype_in(const Json& entry, const std::string& name, const std::string& source) {
   CHECK(entry.is_object() && entry.contains("dtype") && entry["dtype"].is_string(), "{}: tensor {} has no type", source,
-        name);
+        quoted(name));
   const auto& type = entry["dtype"].get_ref<const std::string&>();
   for (const Code& code : codes)
     if (type == code.name) return code.dtype;
-  CHECK(false, "{}: tensor {} has type {}, which this version does not read", source, name, type);
+  CHECK(false, "{}: tensor {} has type {}, which this version does not read", source, quoted(name), quoted(type));
 }
 
 Shape shape_in(const Json& entry, const std::string& name, const std::string& source) {
   const std::vector<int64_t> extents = counts(entry, "shape", name, source);
   CHECK(std::ssize(extents) <= Shape::max_rank, "{}: tensor {} has {} extents, this version reads up to {}", source,
-        name, extents.size(), Shape::max_rank);
+        quoted(name), extents.size(), Shape::max_rank);
   Shape shape;
   for (const int64_t extent : extents) {
     CHECK(extent == 0 || shape.count() <= INT64_MAX / 16 / extent, "{}: tensor {} has more elements than any file",
-          source, name);
+          source, quoted(name));
     shape.push(extent);
   }
   return shape;
@@ -96,11 +99,12 @@ Entry read_entry(const std::string& name, const Json& entry, uint64_t all, const
   const Shape shape = shape_in(entry, name, source);
   const uint64_t bytes = static_cast<uint64_t>(shape.count()) * size_of(dtype);
   const std::vector<int64_t> offsets = counts(entry, "data_offsets", name, source);
-  CHECK(offsets.size() == 2, "{}: data_offsets of tensor {} has {} numbers, needs 2", source, name, offsets.size());
+  CHECK(offsets.size() == 2, "{}: data_offsets of tensor {} has {} numbers, needs 2", source, quoted(name),
+        offsets.size());
   const uint64_t begin = static_cast<uint64_t>(offsets[0]), end = static_cast<uint64_t>(offsets[1]);
   CHECK(begin <= end && end <= all && end - begin == bytes,
         "{}: tensor {} of {} bytes cannot lie at {} to {} of the file's {} bytes of numbers: is the file cut short?",
-        source, name, bytes, begin, end, all);
+        source, quoted(name), bytes, begin, end, all);
   return {name, dtype, shape, begin, end};
 }
 
@@ -122,7 +126,7 @@ Metadata read_metadata(const Json& entry, const std::string& source) {
   CHECK(entry.is_object(), "{}: its {} is no JSON object", source, metadata_key);
   Metadata out;
   for (const auto& [key, value] : entry.items()) {
-    CHECK(value.is_string(), "{}: {} in its {} is no text", source, key, metadata_key);
+    CHECK(value.is_string(), "{}: {} in its {} is no text", source, quoted(key), metadata_key);
     out[key] = value.get<std::string>();
   }
   if (const auto found = out.find("format_version"); found != out.end()) {
@@ -130,7 +134,8 @@ Metadata read_metadata(const Json& entry, const std::string& source) {
     int version = 0;
     const auto [end, error] = std::from_chars(said.data(), said.data() + said.size(), version);
     CHECK(error == std::errc() && end == said.data() + said.size() && version >= 1 && version <= format_version,
-          "{}: format version {}, this program reads 1 to {}: use a newer tapedeck", source, said, format_version);
+          "{}: format version {}, this program reads 1 to {}: use a newer tapedeck", source, quoted(said),
+          format_version);
   }
   return out;
 }
@@ -139,9 +144,9 @@ Metadata read_metadata(const Json& entry, const std::string& source) {
 
 std::string to_safetensors(const std::vector<NamedTensor>& tensors, const Metadata& metadata) {
   Json header;
-  header[metadata_key] = metadata;
-  header[metadata_key]["format"] = "pt";
-  header[metadata_key]["format_version"] = std::to_string(format_version);
+  Metadata all = metadata;
+  all["format"] = "pt", all["format_version"] = std::to_string(format_version);
+  header[metadata_key] = all;
   uint64_t end = 0;
   for (const auto& [name, t] : tensors) {
     CHECK(!header.contains(name), "safetensors: two tensors are named {}; give each its own name", name);

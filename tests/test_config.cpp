@@ -236,7 +236,8 @@ TEST_CASE("a file of options is refused for what is wrong in it, by its name") {
   CHECK(mentions(message(R"({"lr": 1, "lr": 2})"), {"lr", "twice"}));
   CHECK(mentions(message(R"({"eval-every": 1, "eval_every": 2})"), {"eval-every", "twice"}));
   const std::string nested = message(R"({"config": "x"})");
-  CHECK(mentions(nested, {"key config", "names no other"}));
+  CHECK(mentions(nested, {"config belongs on the command line"}));
+  CHECK(mentions(message(R"({"resume": "runs/a"})"), {"resume belongs on the command line"}));
   CHECK(nested.find("nearest") == nested.npos);
   CHECK(mentions(message(R"({"activation": 3})"), {"activation got \"3\"", "relu"}));
   CHECK(mentions(message("[1]"), {"object"}));
