@@ -2,6 +2,7 @@
 
 #include <algorithm>
 
+#include "apps/feed.h"
 #include "engine/backend.h"
 
 namespace tapedeck {
@@ -96,12 +97,19 @@ MemoryForecast forecast_memory(const Config& config, const Problem& problem, Dev
   const double at_small = peak_at(small), slope = (peak_at(2 * small) - at_small) / static_cast<double>(small);
   const double at_batch = at_small + slope * static_cast<double>(config.batch - small);
 
+  // The feed holds its batches on the CPU, as f32 and beside all else but for the one that a step reads in place.
+  const int64_t slots = feed_slots(config.workers.value_or(default_workers(problem)), config.prefetch);
+  const double one_batch = static_cast<double>(config.batch) * static_cast<double>(problem.data().features + 1) * 4;
+  const double fed = device == Device::cpu ? static_cast<double>(slots) * one_batch : 0;
+  const double in_place = device == Device::cpu && dtype == DType::f32 ? one_batch : 0;
+
   arena.reset_peak();
   const Dataset& data = problem.data();
   problem.score(learner.scoring(), data.validation.size() > data.test.size() ? data.validation : data.test);
   const double scoring = static_cast<double>(arena.use().peak_bytes);
   const size_t values = learner.parameters.values().bytes();
-  return {static_cast<size_t>(std::max(at_batch, scoring)), values, values, learner.optimizer.state_bytes()};
+  return {static_cast<size_t>(std::max(at_batch - in_place, scoring) + fed), values, values,
+          learner.optimizer.state_bytes()};
 }
 
 }  // namespace tapedeck

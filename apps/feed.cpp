@@ -8,7 +8,7 @@ int default_workers(const Problem& problem) { return problem.data().records ? 1 
 
 Feed::Feed(const Problem& problem, int64_t batch, uint64_t seed, Position from, int workers, int64_t prefetch)
     : loader_(problem.data().train, batch, seed, from) {
-  const int64_t slots = workers * prefetch + 1;
+  const int64_t slots = feed_slots(workers, prefetch);
   for (int64_t slot = 0; slot < slots; ++slot) buffers_.emplace_back(problem, batch);
   if (workers > 0)
     prefetch_.emplace(loader_, workers, slots,

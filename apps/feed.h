@@ -14,6 +14,9 @@ namespace tapedeck {
 // from a file: loading then overlaps with computing. (`tapedeck bench loader` shows both.)
 int default_workers(const Problem& problem);
 
+// Batches whose memory a feed holds at once.
+inline int64_t feed_slots(int64_t workers, int64_t prefetch) { return workers * prefetch + 1; }
+
 class Feed {
  public:
   // Keeps the reference. With `workers` 0 next() loads; else each worker may be `prefetch` batches ahead. Memory for

@@ -107,7 +107,9 @@ class TargetTracker {
   const State& state() const { return state_; }
   const std::optional<Moment>& first_hit() const { return state_.first_hit; }  // ever, confirmed or not
   std::optional<Moment> crossing() const { return state_.confirmed ? state_.candidate : std::nullopt; }
-  int64_t last_miss() const { return state_.last_miss; }  // step of the last miss before the crossing; 0: there was none
+  int64_t last_miss() const {
+    return state_.last_miss;
+  }  // step of the last miss before the crossing; 0: there was none
 
  private:
   Target target_;

@@ -96,8 +96,8 @@ std::string json_text(const Json& document, int indent) {
 }
 
 JsonLines::JsonLines(const fs::path& path, int64_t keep)
-    : path_(path), file_(std::fopen(path.c_str(), "ab"), std::fclose) {
-  if (!file_ || ftruncate(fileno(file_.get()), keep) != 0) write_failed(path);
+    : path_(path), file_(std::fopen(path.c_str(), keep > 0 ? "ab" : "wb"), std::fclose) {
+  if (!file_ || (keep > 0 && ftruncate(fileno(file_.get()), keep) != 0)) write_failed(path);
 }
 
 int64_t JsonLines::sync() {

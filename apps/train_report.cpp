@@ -46,15 +46,17 @@ std::string run_report(const Summary& s, const Trainer& trainer, const Problem& 
           "evaluation",
           at->step, at->examples, static_cast<double>(at->examples) / static_cast<double>(problem.data().train.size()),
           tracker->last_miss(), at->step));
-    } else {
+    } else if (s.status != "interrupted") {
       line(fmt::format("did not reach {} in {} steps{}", target, s.steps.value_or(0),
                        tracker->first_hit() ? "; one evaluation held it, none confirmed it" : ""));
     }
   }
   if (!trainer.reason().empty() && s.status != "diverged") line(trainer.reason());  // that one went to stderr
-  line(score_text("test", s.final.test_loss, s.final.test_accuracy) + "; " +
-       score_text("validation", s.final.validation_loss, s.final.validation_accuracy) +
-       fmt::format(" after {} steps, {:.1f} epochs", s.steps.value_or(0), s.epochs.value_or(0)));
+  const std::string after = fmt::format(" after {} steps, {:.1f} epochs", s.steps.value_or(0), s.epochs.value_or(0));
+  line(s.status == "interrupted"
+           ? fmt::format("interrupted{}; {} steps are left", after, trainer.last_step() - trainer.state().step)
+           : score_text("test", s.final.test_loss, s.final.test_accuracy) + "; " +
+                 score_text("validation", s.final.validation_loss, s.final.validation_accuracy) + after);
   if (s.step_ms)
     line(fmt::format(
         "step {:.3g} ms (median; 5 % to 95 %: {:.3g} to {:.3g}; n = {}), {:.3g} examples/s, {:.3g} GFLOP/s, "

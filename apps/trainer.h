@@ -36,6 +36,7 @@ class Trainer {
   const std::string& reason() const { return reason_; }
   const Learner& learner() const { return *learner_; }
   const RunState& state() const { return state_; }
+  int64_t last_step() const { return last_step_; }
 
  private:
   void train();        // until the run is over; throws Stopped

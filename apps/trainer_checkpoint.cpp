@@ -20,7 +20,8 @@ bool Trainer::checkpoint_due() const {
 }
 
 Checkpoint Trainer::checkpoint() {
-  Checkpoint out{.name = checkpoint_name(state_.step, state_.window.batches, evaluation_due()), .state = {}, .files = {}};
+  Checkpoint out{
+      .name = checkpoint_name(state_.step, state_.window.batches, evaluation_due()), .state = {}, .files = {}};
   out.state = {{"run", to_json(state_)},
                {"clock", to_json(clock_.reading())},
                {"load_seconds", load_seconds_before_ + feed_->load_seconds()},

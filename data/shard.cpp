@@ -53,7 +53,9 @@ void Shard::read_bytes(void* out, uint64_t n, uint64_t at) const {
     const ssize_t got = pread(file_.descriptor, out, n, static_cast<off_t>(at));
     if (got < 0 && errno == EINTR) continue;
     CHECK(got >= 0, "{}: {} cannot be read: {}", path_, place(at), std::strerror(errno));
-    CHECK(got > 0, "{}: {} is gone: the file had {} bytes when it was opened and has {} now; do not change it in a run",
+    CHECK(got > 0,
+          "{}: {} is gone: the file had {} bytes when it was opened, and ends before byte {} now; do not change it in "
+          "a run",
           name_, place(at), grouped(file_bytes_), grouped(at));
     out = static_cast<char*>(out) + got, n -= static_cast<uint64_t>(got), at += static_cast<uint64_t>(got);
   }

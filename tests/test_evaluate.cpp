@@ -161,16 +161,16 @@ TEST_CASE("a damaged description of the data is refused by its name") {
     return evaluate(run);
   };
   CHECK(with("classes", good["classes"]).code == exit_done);  // else the refusals prove nothing
-  for (const auto& [key, value] : {std::pair<const char*, Json>{"classes", "four"},
-                                   {"format_version", 2},
-                                   {"format_version", "1"},
-                                   {"mean", {1, 2, 3}},
-                                   {"mean", {nullptr, 1}},
-                                   {"class_names", {"a"}},
-                                   {"columns", 3},
-                                   {"hash", nullptr}}) {
-    CAPTURE(key);
-    refuses(with(key, value), {"data.json"});
+  for (const auto& change : {std::pair<const char*, Json>{"classes", "four"},
+                             {"format_version", 2},
+                             {"format_version", "1"},
+                             {"mean", {1, 2, 3}},
+                             {"mean", {nullptr, 1}},
+                             {"class_names", {"a"}},
+                             {"columns", 3},
+                             {"hash", nullptr}}) {
+    CAPTURE(change.first);
+    refuses(with(change.first, change.second), {"data.json"});
   }
   std::ofstream(run + "/data.json") << "{";
   refuses(evaluate(run), {"data.json", "not JSON"});

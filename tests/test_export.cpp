@@ -97,10 +97,11 @@ TEST_CASE("an archive holds every array once, aligned, under its name and with i
   const char* const shapes[] = {"()", "(3,)", "(2, 3)", "(0, 4)", "(3, 1)", "(5,)", "(2, 2)"};
   const char* const types[] = {"<f4", "<f8", "<f4", "<f4", "<i4", "<f2", "<f4"};
   for (size_t i = 0; i < members.size(); ++i) {
-    const auto& [name, tensor] = tensors[i];
-    const auto& [file, content] = members[i];
+    const std::string& name = tensors[i].first;
+    const std::string& content = members[i].content;
+    const Tensor& tensor = tensors[i].second;
     CAPTURE(name);
-    CHECK(file == name + ".npy");
+    CHECK(members[i].name == name + ".npy");
     const size_t data = 10 + number<uint16_t>(content, 8);
     CHECK(data % 64 == 0);
     CHECK(contains(content.substr(0, data),
@@ -129,7 +130,9 @@ TEST_CASE("numpy.load gives the arrays that were written") {
   REQUIRE(std::system(("python3 " + (folder / "read.py") + " " + (folder / "all.npz") + " > " + out).c_str()) == 0);
   const Json read = test::read_json(out);
   REQUIRE(read.size() == examples().size());
-  for (const auto& [name, tensor] : examples()) {
+  for (const NamedTensor& example : examples()) {
+    const std::string& name = example.first;
+    const Tensor& tensor = example.second;
     CAPTURE(name);
     Json extents = Json::array();
     for (int axis = 0; axis < tensor.rank(); ++axis) extents.push_back(tensor.shape[axis]);

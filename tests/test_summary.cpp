@@ -59,20 +59,20 @@ TEST_CASE("a summary of an older program lacks fields, which are then unset") {
 }
 
 TEST_CASE("a summary whose field has the wrong type is refused by the field's name") {
-  for (const auto& [field, value] : {std::pair<const char*, Json>{"/seed", 1.5},
-                                     {"/seed", "1"},
-                                     {"/epochs", "two"},
-                                     {"/status", 3},
-                                     {"/target/reached", 1},
-                                     {"/step_ms/n", 2.5}}) {
+  for (const auto& change : {std::pair<const char*, Json>{"/seed", 1.5},
+                             {"/seed", "1"},
+                             {"/epochs", "two"},
+                             {"/status", 3},
+                             {"/target/reached", 1},
+                             {"/step_ms/n", 2.5}}) {
     Json document = to_json(Summary{});
-    document[Json::json_pointer(field)] = value;
-    CAPTURE(field);
+    document[Json::json_pointer(change.first)] = change.second;
+    CAPTURE(change.first);
     try {
       summary_from_json(document);
       FAIL("accepted");
     } catch (const Error& e) {
-      CHECK(mentions(e.what(), {field, value.dump()}));
+      CHECK(mentions(e.what(), {change.first, change.second.dump()}));
     }
   }
   CHECK_THROWS_AS(summary_from_json(Json::array()), Error);

@@ -74,6 +74,7 @@ TEST_CASE("--dry-run forecasts the peak of memory within 5 %, and trains nothing
       {"--data", "digits", "--batch", "32"},  // scoring takes more than a step
       {"--data", "digits", "--batch", "1000", "--hidden", "300,200", "--dropout", "0.2"},
       {"--data", "digits", "--batch", "256", "--hidden", "512", "--optimizer", "sgd", "--precision", "fp64"},
+      {"--data", "digits", "--batch", "400", "--workers", "2", "--prefetch", "3"},  // seven batches are held at once
       {"--data", "blobs", "--batch", "2000", "--loss", "mse", "--activation", "gelu", "--hidden", "64,64,64"},
   };
   for (size_t i = 0; i < lines.size(); ++i) {
