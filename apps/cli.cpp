@@ -20,9 +20,9 @@ namespace {
 std::string overview(std::span<const Command> commands) {
   std::string out = "tapedeck trains small neural networks and says how long they took to reach a target.\n\n";
   out += "usage: tapedeck COMMAND [options]\n\n";
-  for (const Command& command : commands) out += fmt::format("  {:<12} {}\n", command.name, command.help);
-  out += "\n  --version    compiler, flags, libraries and commit\n";
-  out += "  --help       this page; after a command: its options\n\n";
+  for (const Command& command : commands) out += fmt::format("  {:<13} {}\n", command.name, command.help);
+  out += "\n  --version     compiler, flags, libraries and commit\n";
+  out += "  --help        this page; after a command: its options\n\n";
   return out + "Try `tapedeck train`: it trains on handwritten digits until 97 % are right.\n";
 }
 
