@@ -63,8 +63,8 @@ Classes find_classes(const CsvTable& table) {
                            !csv_number(table.words[0]) &&
                            std::count(table.answers.begin(), table.answers.end(), 0) == 1;
   CHECK(!like_header,
-        "{}: \"{}\" is a word and all other answers are numbers: a header whose other names are numbers? Give one of "
-        "them a name that is none",
+        "{}: \"{}\" is a word and all other answers are numbers: a header whose other names are numbers? Then say "
+        "--label NAME, or give all of them names that are none",
         place_of_word(table, 0), printable(table.words[0]));
   for (size_t i = 0; i < table.words.size(); ++i)
     CHECK(is_utf8(table.words[i]), "{}: \"{}\" is not UTF-8; save the file as UTF-8", place_of_word(table, i),

@@ -13,6 +13,20 @@ namespace {
 
 bool is_text(std::string_view field) { return !trimmed(field).empty() && !csv_number(field); }
 
+// Whether the fields outside the answer's column, but for empty ones, are text. Throws Error where some are and some
+// are numbers: a header with a number for a name, or data with "NA" in it? Either would be lost if taken for the other.
+bool has_names(const CsvLayout& layout, std::span<const std::string> fields, int64_t line) {
+  std::optional<size_t> word, number;  // the first of each
+  for (size_t i = fields.size(); i-- > 0;)
+    if (i != layout.label && !fields[i].empty()) (is_text(fields[i]) ? word : number) = i;
+  CHECK(!word || !number,
+        "{}: line {}, column {}: \"{}\" is no number, but column {} has \"{}\": if this row is data, write a number or "
+        "leave the row out; if it is a header, give each column a name that is no number, or say --label NAME",
+        layout.file, line, layout.name(*word), printable(fields[*word]), layout.name(*number),
+        printable(fields[*number]));
+  return word.has_value();
+}
+
 // "3" -> 3
 std::optional<int64_t> whole_number(std::string_view text) {
   int64_t value = 0;
@@ -84,9 +98,8 @@ CsvLayout read_layout(CsvReader& reader, const std::string& label) {
   std::vector<std::string> names;
   for (const std::string_view field : reader.fields()) names.emplace_back(trimmed(field));
   layout.label = find_label(layout.file, names, label);
-  bool header = is_text(label);  // the answer's column was found by its name
-  for (size_t i = 0; i < names.size(); ++i) header = header || (i != layout.label && is_text(names[i]));
-  if (!header) return layout;
+  const bool found_by_name = is_text(label);
+  if (!found_by_name && !has_names(layout, names, reader.line())) return layout;
   for (size_t i = 0; i < names.size(); ++i)
     CHECK(is_utf8(names[i]), "{}: line {}: the name of column {} is not UTF-8; save the file as UTF-8", layout.file,
           reader.line(), i + 1);

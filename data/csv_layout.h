@@ -26,9 +26,11 @@ struct CsvLayout {
   double number(std::string_view field, size_t column, int64_t line) const;
 };
 
-// From the first row. It is a header when a field outside the answer's column is text: neither empty nor a number.
+// From the first row. It is a header when the fields outside the answer's column are text or empty, or when label is a
+// name in it, and data when they are numbers or empty; part numbers and part text is refused.
 // label: the answer's column, by its number from 1 or by its name in the header; empty: the last one.
-// Throws Error for a file without rows and UsageError for a column that does not exist, naming the nearest.
+// Throws Error for such a row and for a file without rows, and UsageError for a column that does not exist, naming the
+// nearest.
 CsvLayout read_layout(CsvReader& reader, const std::string& label);
 
 }  // namespace tapedeck

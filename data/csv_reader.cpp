@@ -2,7 +2,7 @@
 
 #include <algorithm>
 #include <charconv>
-#include <cstring>
+#include <limits>
 
 #include "data/utf8.h"
 #include "engine/check.h"
@@ -93,10 +93,12 @@ std::string_view trimmed(std::string_view field) {
 
 std::optional<double> csv_number(std::string_view field) {
   field = trimmed(field);
+  if (field.starts_with('+') && !field.starts_with("+-")) field.remove_prefix(1);  // from_chars takes no plus
   double value = 0;
   const char* const end = field.data() + field.size();
   const auto [stopped, failed] = std::from_chars(field.data(), end, value);
-  if (failed != std::errc() || stopped != end) return std::nullopt;
+  if (stopped != end || failed == std::errc::invalid_argument) return std::nullopt;
+  if (failed == std::errc::result_out_of_range) return std::numeric_limits<double>::infinity();
   return value;
 }
 

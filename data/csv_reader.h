@@ -28,7 +28,8 @@ bool split_record(std::span<char> text, bool last, std::string_view file, int64_
 
 std::string_view trimmed(std::string_view field);  // without the spaces around it
 
-// A number that takes up the whole field but for spaces around it: "-1.5e3". Finite or not: "nan", "inf" are numbers.
+// A number that takes up the whole field but for spaces around it: "-1.5e3", "+2". Finite or not: "nan",
+// "inf" and "1e999" are numbers.
 std::optional<double> csv_number(std::string_view field);
 
 // The records of a file, plain or gzip, one after the other.
