@@ -6,6 +6,7 @@
 #include <unistd.h>
 
 #include <array>
+#include <atomic>
 #include <cerrno>
 #include <csignal>
 #include <cstring>
@@ -48,27 +49,35 @@ std::string receive_all(int descriptor) {
   }
 }
 
+std::atomic<pid_t> running{0};  // the program that we wait for
+std::atomic<bool> interrupted{false};
+static_assert(std::atomic<pid_t>::is_always_lock_free, "a signal handler may touch it only then");
+constexpr int signals[] = {SIGINT, SIGTERM};
+
+void pass_on(int) {
+  const int before = errno;
+  interrupted = true;
+  if (const pid_t id = running; id > 0) kill(id, SIGTERM);
+  errno = before;
+}
+
 // Waits for a process also where what feeds it throws.
 struct Process {
   pid_t id = 0;
   ~Process() { code(); }
+  void begun() {
+    running = id;
+    if (interrupted) kill(id, SIGTERM);  // before we knew its id
+  }
   int code() {
     int status = 0;
+    siginfo_t ended;
+    while (id > 0 && waitid(P_PID, static_cast<id_t>(id), &ended, WEXITED | WNOWAIT) < 0 && errno == EINTR) {}
+    running = 0;  // from here on the id may be another's
     while (id > 0 && waitpid(id, &status, 0) < 0 && errno == EINTR) {}
     id = 0;
     return WIFSIGNALED(status) ? 128 + WTERMSIG(status) : WEXITSTATUS(status);
   }
-};
-
-// While we wait, Ctrl-C is the program's to take, as with system(3): it ends, and we tidy up after it.
-struct LeaveInterruptsToIt {
-  LeaveInterruptsToIt() {
-    struct sigaction ignore {};
-    ignore.sa_handler = SIG_IGN;
-    sigaction(SIGINT, &ignore, &before);
-  }
-  ~LeaveInterruptsToIt() { sigaction(SIGINT, &before, nullptr); }
-  struct sigaction before;
 };
 
 // posix_spawnp with this socket as standard input and output. Returns errno.
@@ -80,31 +89,37 @@ int start(pid_t& id, const std::vector<std::string>& words, int socket) {
   posix_spawn_file_actions_init(&files);
   posix_spawn_file_actions_adddup2(&files, socket, STDIN_FILENO);
   posix_spawn_file_actions_adddup2(&files, socket, STDOUT_FILENO);
-  posix_spawnattr_t signals;
-  posix_spawnattr_init(&signals);
-  sigset_t interrupt;
-  sigemptyset(&interrupt);
-  sigaddset(&interrupt, SIGINT);
-  posix_spawnattr_setsigdefault(&signals, &interrupt);
-  posix_spawnattr_setflags(&signals, POSIX_SPAWN_SETSIGDEF);
-  const int failure = posix_spawnp(&id, argv[0], &files, &signals, argv.data(), environ);
-  posix_spawnattr_destroy(&signals);
+  const int failure = posix_spawnp(&id, argv[0], &files, nullptr, argv.data(), environ);
   posix_spawn_file_actions_destroy(&files);
   return failure;
 }
 
 }  // namespace
 
+PassSignalsOn::PassSignalsOn() {
+  interrupted = false;
+  struct sigaction action {};
+  action.sa_handler = pass_on;
+  action.sa_flags = SA_RESTART;
+  sigemptyset(&action.sa_mask);
+  for (int i = 0; i < 2; ++i) sigaction(signals[i], &action, &before_[i]);
+}
+
+PassSignalsOn::~PassSignalsOn() {
+  for (int i = 0; i < 2; ++i) sigaction(signals[i], &before_[i], nullptr);
+  interrupted = false;
+}
+
 std::optional<Finished> run_program(const std::vector<std::string>& words, const Source& input) {
   int ends[2];
   CHECK(socketpair(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC, 0, ends) == 0, "{}: cannot be started: {}", words[0],
         std::strerror(errno));
-  const LeaveInterruptsToIt until_it_ends;
   Process process;  // the last to go: it ends when our end of the socket is closed
   Socket ours{ends[0]}, theirs{ends[1]};
   const int failure = start(process.id, words, theirs.descriptor);
   if (failure == ENOENT) return std::nullopt;
   CHECK(failure == 0, "{}: cannot be started: {}", words[0], std::strerror(failure));
+  process.begun();
   theirs.end();
 
   if (input) send_all(ours.descriptor, input);
@@ -112,6 +127,7 @@ std::optional<Finished> run_program(const std::vector<std::string>& words, const
   Finished finished;
   finished.out = receive_all(ours.descriptor);
   finished.code = process.code();
+  if (interrupted) throw Interrupted{};
   return finished;
 }
 

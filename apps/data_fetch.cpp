@@ -5,7 +5,6 @@
 #include <fmt/format.h>
 
 #include <cerrno>
-#include <csignal>
 #include <cstdio>
 #include <cstring>
 #include <filesystem>
@@ -14,6 +13,7 @@
 #include "apps/child.h"
 #include "apps/cli.h"
 #include "apps/commands.h"
+#include "apps/files.h"
 #include "apps/progress.h"
 #include "data/byte_count.h"
 #include "data/packed_file.h"
@@ -39,8 +39,6 @@ constexpr const char* kOffline =
     "t10k-labels-idx1-ubyte.gz from https://ossci-datasets.s3.amazonaws.com/mnist/ into the folder of --data-dir";
 constexpr const char* kMirrors[] = {"https://ossci-datasets.s3.amazonaws.com/mnist/",
                                     "https://storage.googleapis.com/cvdf-datasets/mnist/"};
-
-struct Interrupted {};  // Ctrl-C ended curl
 
 // Throws Error when a program that is needed later is not installed.
 void find_programs() {
@@ -79,7 +77,7 @@ class PartFile {
     fs::remove(path_, ignored);
   }
   const fs::path& path() const { return path_; }
-  void keep() { fs::rename(path_, wanted_); }
+  void keep() { write_file(wanted_, read_file(path_)); }  // 10 MB at most, and on the disk afterwards
 
  private:
   fs::path path_, wanted_;
@@ -103,7 +101,6 @@ void download(const std::string& url, const fs::path& to, bool quiet) {
   else
     words.insert(words.end(), {"--silent", "--show-error", "--stderr", "-"});  // its message comes to us
   const Finished curl = run_program(words).value();
-  if (curl.code == 128 + SIGINT) throw Interrupted{};
   if (curl.code != 0)
     throw Error(curl.out.empty() ? fmt::format("curl ended with exit code {}", curl.code)
                                  : curl.out.substr(0, curl.out.find('\n')));
@@ -152,35 +149,35 @@ std::vector<std::string> mirrors_of(const Config& config) {
   throw UsageError(fmt::format("--mirror {}: must begin with https://, http:// or file://", config.mirror));
 }
 
+int fetch_all(const fs::path& folder, std::vector<std::string>& mirrors, bool quiet) {
+  find_programs();
+  std::error_code failure;
+  const bool made = fs::create_directory(folder, failure);
+  if (failure) throw Error(fmt::format("{}: cannot be made: {}", folder.string(), failure.message()));
+  try {
+    for (const RemoteFile& file : kFiles)
+      if (!is_there(file, folder)) fetch(file, folder, mirrors, quiet);
+  } catch (...) {
+    if (made) fs::remove(folder, failure);  // stays when a file in it is complete
+    throw;
+  }
+  std::cout << fmt::format("mnist is in {0}: try tapedeck train --data mnist --data-dir {0}\n", folder.string());
+  return exit_done;
+}
+
 }  // namespace
 
 int run_data_fetch(const Config& config) {
   if (config.data != "mnist") throw UsageError(fmt::format("{} is nothing to download; only mnist is", config.data));
   if (config.data_dir.empty()) throw UsageError("needs --data-dir, the folder to download into");
   std::vector<std::string> mirrors = mirrors_of(config);
-  find_programs();
-
-  const fs::path folder = config.data_dir;
-  std::error_code failure;
-  const bool made = fs::create_directory(folder, failure);
-  if (failure) throw Error(fmt::format("{}: cannot be made: {}", folder.string(), failure.message()));
-  const auto tidy_up = [&] {
-    if (made) fs::remove(folder, failure);  // stays when a file in it is complete
-  };
+  const PassSignalsOn until_the_end;
   try {
-    for (const RemoteFile& file : kFiles)
-      if (!is_there(file, folder)) fetch(file, folder, mirrors, config.quiet);
+    return fetch_all(config.data_dir, mirrors, config.quiet);
   } catch (const Interrupted&) {
-    tidy_up();
     std::cerr << "tapedeck data fetch: interrupted" << std::endl;
     return exit_interrupted;
-  } catch (...) {
-    tidy_up();
-    throw;
   }
-  std::cout << fmt::format("mnist is in {}: try tapedeck train --data mnist --data-dir {}\n", config.data_dir,
-                           config.data_dir);
-  return exit_done;
 }
 
 }  // namespace tapedeck

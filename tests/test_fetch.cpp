@@ -1,4 +1,8 @@
 // tapedeck data fetch, from mirrors that are folders: right files, wrong ones, none.
+#include <netinet/in.h>
+#include <poll.h>
+#include <sys/socket.h>
+
 #include <filesystem>
 #include <set>
 
@@ -6,6 +10,7 @@
 #include "engine/check.h"
 #include "tests/environment.h"
 #include "tests/idx_bytes.h"
+#include "tests/process.h"
 #include "tests/program.h"
 #include "tests/test_data_folder.h"
 
@@ -37,6 +42,39 @@ std::set<std::string> files_in(const std::string& folder) {
   for (const auto& entry : fs::directory_iterator(folder)) names.insert(entry.path().filename());
   return names;
 }
+
+// A mirror that takes what it is asked and never answers.
+class SilentMirror {
+ public:
+  SilentMirror() : listener_(socket(AF_INET, SOCK_STREAM | SOCK_CLOEXEC, 0)) {
+    sockaddr_in at{};
+    at.sin_family = AF_INET, at.sin_addr.s_addr = htonl(INADDR_LOOPBACK);
+    socklen_t size = sizeof at;
+    REQUIRE(bind(listener_, reinterpret_cast<sockaddr*>(&at), size) == 0);
+    REQUIRE(listen(listener_, 1) == 0);
+    REQUIRE(getsockname(listener_, reinterpret_cast<sockaddr*>(&at), &size) == 0);
+    port_ = ntohs(at.sin_port);
+  }
+  ~SilentMirror() { close(listener_), close(asked_); }
+  std::string url() const { return text("http://127.0.0.1:{}/", port_); }
+
+  bool is_asked() {
+    pollfd ready{listener_, POLLIN, 0};
+    if (poll(&ready, 1, 30000) == 1) asked_ = accept4(listener_, nullptr, nullptr, SOCK_CLOEXEC);
+    return asked_ >= 0;
+  }
+  // Whether who asked is gone: nothing more comes but the end.
+  bool is_left() {
+    char bytes[1 << 12];
+    for (pollfd ready{asked_, POLLIN, 0}; poll(&ready, 1, 10000) == 1;)
+      if (recv(asked_, bytes, sizeof bytes, 0) <= 0) return true;
+    return false;
+  }
+
+ private:
+  int listener_, asked_ = -1;
+  int port_ = 0;
+};
 
 Outcome fetch(const std::string& to, const std::string& mirror) {
   return tapedeck::test::tapedeck({"data", "fetch", "mnist", "--data-dir", to, "--mirror", mirror, "--quiet"});
@@ -116,6 +154,39 @@ TEST_CASE("data fetch leaves nothing behind of a wrong or failed download, and s
   fs::remove(mirror / packed_names[0]);
   check_refused(fetch(folder.path(), "file://" + mirror.path()), "curl:");
   check_refused(fetch(folder.path(), "http://127.0.0.1:9/"), "curl:");  // nobody listens there
+}
+
+// Fault: Ctrl-C while the hash was computed was taken for a failure of the mirror, and the next one was asked. A kill
+// left the half download, and curl went on with it.
+TEST_CASE("data fetch that is interrupted or killed tidies up, ends curl and asks nobody else") {
+  if (!have_programs()) return;
+  for (const int signal : {SIGINT, SIGTERM}) {
+    const TemporaryFolder folder;
+    SilentMirror mirror;
+    Process process({"data", "fetch", "mnist", "--data-dir", folder / "mnist", "--mirror", mirror.url()},
+                    folder.path());
+    REQUIRE(mirror.is_asked());
+    CHECK(files_in(folder / "mnist") == std::set<std::string>{packed_names[0] + ".part"});
+    process.signal(signal);  // to it alone, as kill does
+    CHECK(process.wait(10) == exit_interrupted);
+    CHECK(mirror.is_left());
+    CHECK(mentions(process.err(), {"interrupted"}));
+    CHECK_FALSE(fs::exists(folder / "mnist"));
+  }
+  // While the hash is computed: by a program of that name which takes its time.
+  const TemporaryFolder folder;
+  folder.write("sha256sum", text_bytes("#!/bin/sh\nif [ $# = 0 ]; then : > $TMPDIR/started; exec sleep 60; fi\n"));
+  fs::permissions(folder / "sha256sum", fs::perms::owner_all);
+  folder.write(packed_names[0], text_bytes("any"));
+  const Environment path("PATH", folder.path() + ":" + std::getenv("PATH")), place("TMPDIR", folder.path());
+  Process process({"data", "fetch", "mnist", "--data-dir", folder / "mnist", "--mirror", "file://" + folder.path()},
+                  folder.path());
+  REQUIRE(Process::within(30, [&] { return fs::exists(folder / "started"); }));
+  process.signal(SIGINT);
+  CHECK(process.wait(10) == exit_interrupted);
+  CHECK(mentions(process.err(), {"interrupted"}));
+  CHECK_FALSE(contains(process.err(), "failed"));
+  CHECK_FALSE(fs::exists(folder / "mnist"));
 }
 
 TEST_CASE("data fetch never replaces a file that is not its own") {
