@@ -66,15 +66,14 @@ void check(const ShardHeader& h, uint64_t file_bytes, std::string_view file) {
   CHECK(h.answers <= Answers::numbers, "{}: kind of answers {} is unknown; convert it again", file,
         uint16_t(h.answers));
   CHECK(h.records > 0 && h.numbers > 0, "{}: holds nothing: {} records of {} numbers", file, h.records, h.numbers);
-  CHECK(h.records <= kMostRecords, "{}: header says {} records, but a shard may have {}", file, grouped(h.records),
+  CHECK(h.records <= kMostRecords, "{}: has {} records, but a shard may have {}", file, grouped(h.records),
         grouped(kMostRecords));
   CHECK(Wide(h.train) + h.validation + h.test == h.records,
         "{}: header says {} records, but its parts have {}, {} and {}; convert it again", file, h.records, h.train,
         h.validation, h.test);
   const Wide promised = promised_bytes(h);
   CHECK(promised <= std::numeric_limits<int64_t>::max(),
-        "{}: header says {} records of {} numbers, more than any file: damaged; convert it again", file, h.records,
-        h.numbers);
+        "{}: {} records of {} numbers are more than any file holds; convert it again", file, h.records, h.numbers);
   CHECK(promised == file_bytes, "{}: header promises {} bytes, file has {}: {}; copy or convert it again", file,
         grouped(uint64_t(promised)), grouped(file_bytes), file_bytes < promised ? "cut short" : "something was added");
 }

@@ -43,6 +43,7 @@ class ShardFile {
     const auto json_crc = static_cast<uint32_t>(crc32_z(0, reinterpret_cast<const Bytef*>(json.data()), json.size()));
     header.metadata_bytes = static_cast<uint32_t>(json.size());
     header.crc = crc(header);
+    check(header, layout(header).end, path_);  // what no reader would take is not written
     write(&header, sizeof header);
     write(json.data(), json.size());
     write(&json_crc, sizeof json_crc);

@@ -71,7 +71,8 @@ TEST_CASE("shard: a model's encoding must be the shard's") {
   write_shard(folder / "small.shard", data);
   CHECK_NOTHROW(open_shard(folder / "small.shard", &data.encoding));
   const Encoding other;
-  CHECK_THROWS_WITH_AS(open_shard(folder / "small.shard", &other), Contains("but those of the model are taken as they are"), Error);
+  CHECK_THROWS_WITH_AS(open_shard(folder / "small.shard", &other),
+                       Contains("but those of the model are taken as they are"), Error);
 }
 
 TEST_CASE("shard: several threads may read at once") {
@@ -108,4 +109,23 @@ TEST_CASE("shard: the content hash is of records, answers and parts, not of the 
   CHECK(hash([](Dataset& data) { data.pixel_scale = 1; }) != plain);
   CHECK(hash([](Dataset& data) { std::swap(data.train[0], data.train[1]); }) != plain);
   CHECK(hash([](Dataset& data) { data.validation.push_back(data.train.back()), data.train.pop_back(); }) != plain);
+}
+
+// Fault: more than a shard can hold was written for minutes, renamed over what was there, and then refused by the
+// reader.
+TEST_CASE("shard: what a reader would refuse is not written, and what was there stays") {
+  struct Endless : Records {
+    int64_t count() const override { return 10; }
+    void read(std::span<const int32_t>, float*) const override { FAIL("nothing is to be read"); }
+    uint64_t content_hash() const override { return 0; }
+  };
+  const TemporaryFolder folder;
+  write_shard(folder / "x.shard", small_data(RecordType::u8, true));
+  const std::vector<uint8_t> before = file_bytes(folder / "x.shard");
+  Dataset data = small_data(RecordType::i32, true);  // it has no numbers of its own
+  data.records = std::make_shared<Endless>(), data.features = int64_t(1) << 60;
+  CHECK_THROWS_WITH_AS(write_shard(folder / "x.shard", data), Contains("x.shard: 10 records of 1152921504606846976"),
+                       Error);
+  CHECK(file_bytes(folder / "x.shard") == before);
+  CHECK_FALSE(std::filesystem::exists(folder / "x.shard.tmp"));
 }
