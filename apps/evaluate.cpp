@@ -15,6 +15,7 @@
 #include "apps/saved_model.h"
 #include "apps/weights.h"
 #include "data/catalog.h"
+#include "data/utf8.h"
 
 namespace tapedeck {
 namespace {
@@ -87,7 +88,9 @@ std::string report(const Scored& s) {
   const Score& score = s.result.score;
   std::string out = fmt::format("{}: {} of {} parameters{}, trained on {}\n", s.model.source, s.kind, s.parameters,
                                 s.model.step ? fmt::format(" after step {}", *s.model.step) : "", s.trained_on);
-  out += fmt::format("{} {} examples of {}\n", score.examples, s.split, s.data.name);
+  const std::string examples =
+      s.split == "all" ? fmt::format("all {}", score.examples) : fmt::format("{} {}", score.examples, s.split);
+  out += fmt::format("{} examples of {}\n", examples, printable(s.data.name));
   if (!score.accuracy) return out + fmt::format("loss {:.6g}, rmse {:.6g}\n", score.loss, std::sqrt(score.loss));
   out += fmt::format("accuracy {:.2f} % ({} right), loss {:.6g}\n", 100 * *score.accuracy,
                      std::lround(*score.accuracy * static_cast<double>(score.examples)), score.loss);

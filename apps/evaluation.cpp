@@ -6,6 +6,8 @@
 #include <cmath>
 #include <numeric>
 
+#include "data/utf8.h"
+
 namespace tapedeck {
 namespace {
 
@@ -18,6 +20,9 @@ double top_probability(std::span<const double> logits) {
 }
 
 std::string percent(std::optional<double> share) { return share ? fmt::format("{:.1f} %", 100 * *share) : "none"; }
+
+// A name may hold whatever its file held.
+std::string shown_name(const Dataset& data, size_t id) { return printable(class_name(data, id)); }
 
 }  // namespace
 
@@ -67,13 +72,13 @@ std::vector<ClassScore> class_scores(const std::vector<std::vector<int64_t>>& co
 
 std::string confusion_table(const Evaluation& result, const Dataset& data) {
   size_t width = 9;  // of "precision"
-  for (size_t k = 0; k < result.confusion.size(); ++k) width = std::max(width, class_name(data, k).size());
+  for (size_t k = 0; k < result.confusion.size(); ++k) width = std::max(width, shown_name(data, k).size());
   const std::vector<ClassScore> classes = class_scores(result.confusion);
   std::string out = fmt::format("\nrows: the class; columns: what it was taken for\n{:>{}}", "", width);
-  for (size_t k = 0; k < classes.size(); ++k) out += fmt::format(" {:>{}}", class_name(data, k), width);
+  for (size_t k = 0; k < classes.size(); ++k) out += fmt::format(" {:>{}}", shown_name(data, k), width);
   out += fmt::format(" {:>{}}\n", "recall", width);
   for (size_t k = 0; k < classes.size(); ++k) {
-    out += fmt::format("{:>{}}", class_name(data, k), width);
+    out += fmt::format("{:>{}}", shown_name(data, k), width);
     for (const int64_t count : result.confusion[k]) out += fmt::format(" {:>{}}", count, width);
     out += fmt::format(" {:>{}}\n", percent(classes[k].recall), width);
   }

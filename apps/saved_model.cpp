@@ -2,10 +2,9 @@
 
 #include <fmt/format.h>
 
-#include <nlohmann/json.hpp>
-
 #include "apps/checkpoint.h"
 #include "apps/files.h"
+#include "apps/resume.h"
 #include "engine/check.h"
 
 namespace tapedeck {
@@ -26,10 +25,9 @@ fs::path run_of(const fs::path& file) {
 // A file in a checkpoint's folder tells its step by that name, the model of a finished run by the summary.
 std::optional<int64_t> step_of(const fs::path& file, const fs::path& run) {
   if (const auto at = checkpoint_steps(fs::absolute(file).parent_path().filename().string())) return at;
-  if (file.filename() != model_file || run.empty() || !fs::exists(run / "summary.json")) return std::nullopt;
-  const Json summary = Json::parse(read_file(run / "summary.json"), nullptr, false);
-  if (!summary.is_object() || !summary.contains("steps") || !summary["steps"].is_number_integer()) return std::nullopt;
-  return summary["steps"].get<int64_t>();
+  if (file.filename() != model_file || run.empty()) return std::nullopt;
+  const std::optional<Summary> summary = finished_summary(run);
+  return summary ? summary->steps : std::nullopt;
 }
 
 SavedModel from_file(const fs::path& file) {
@@ -50,8 +48,7 @@ SavedModel from_checkpoint(const fs::path& run) {
         fmt::format("{}: holds no {} and no checkpoint: it was stopped before its first", run.string(), model_file));
   const fs::path file = run / "checkpoint" / newest->name / checkpoint_weights;
   if (!newest->files.contains(checkpoint_weights)) throw Error(fmt::format("{}: is missing", file.string()));
-  std::string note =
-      fmt::format("{}: not finished (no {}), so this is its checkpoint {}\n", run.string(), model_file, newest->name);
+  std::string note = fmt::format("{}: not finished, so this is its checkpoint {}\n", run.string(), newest->name);
   for (const std::string& complaint : complaints) note += complaint + "\n";
   return {run, file.string(), std::move(newest->files.at(checkpoint_weights)), checkpoint_steps(newest->name), note};
 }
@@ -62,7 +59,9 @@ SavedModel find_saved_model(const std::string& named) {
   const fs::path path = named;
   if (fs::exists(path) && !fs::is_directory(path)) return from_file(path);
   if (!fs::exists(path / "config.json")) throw Error(fmt::format("{}: holds no run (there is no config.json)", named));
-  if (!fs::exists(path / model_file)) return from_checkpoint(path);
+  // A run that goes on after its end keeps the earlier model until it has the next; its checkpoints are newer.
+  const bool stands = fs::exists(path / model_file) && (finished_summary(path) || Checkpoints(path).list().empty());
+  if (!stands) return from_checkpoint(path);
   SavedModel model = from_file(path / model_file);
   model.run = path;
   return model;

@@ -16,8 +16,8 @@ struct SavedModel {
 };
 
 // `named` is a run folder or a .safetensors file. Of a folder it is the last step's model.safetensors or, while the run
-// is not finished, the weights of the newest checkpoint that is whole. A file belongs to the run in whose folder, or up
-// to three folders deep, it lies. Throws Error with what is missing.
+// is not finished or has gone on since, the weights of the newest checkpoint that is whole. A file belongs to the run
+// in whose folder, or up to three folders deep, it lies. Throws Error with what is missing.
 SavedModel find_saved_model(const std::string& named);
 
 }  // namespace tapedeck

@@ -92,6 +92,34 @@ TEST_CASE("evaluate takes a run, a file in it, or a run that was stopped, and sa
   refuses(evaluate(run), {"run", "no model.safetensors and no checkpoint"});
 }
 
+// Fault: a finished run that went on and was stopped still held the model of its first end, which was taken for the
+// last, under the step that the run had come to.
+TEST_CASE("evaluate takes the newest checkpoint of a run that went on after its end and was stopped") {
+  const TemporaryFolder folder;
+  const std::string run = train(folder, {"--data", "blobs", "--steps", "12"});
+  const std::string model = test::read_file(run + "/model.safetensors");
+  REQUIRE(test::tapedeck({"train", "--resume", run, "--steps", "20", "--quiet"}).code == exit_done);
+  const Json last = score(run);
+  CHECK(last["step"] == 20);
+  write(folder, "run/model.safetensors", model);  // as it was until the new end
+  Json summary = test::read_json(run + "/summary.json");
+  summary["status"] = "interrupted";
+  write(folder, "run/summary.json", summary.dump());
+  const auto takes_the_last = [&] {
+    const Json now = score(run);
+    CHECK(now["step"] == 20);
+    CHECK(now["loss"] == last["loss"]);
+    const Json named = score(run + "/model.safetensors");
+    CHECK(named["step"].is_null());
+    CHECK(named["loss"] != last["loss"]);
+  };
+  takes_the_last();
+  fs::remove(run + "/summary.json");  // while it goes on, there is none
+  takes_the_last();
+  fs::remove_all(run + "/checkpoint");
+  CHECK(score(run)["loss"] == score(run + "/model.safetensors")["loss"]);  // nothing newer is left
+}
+
 // Fault: means, deviations and class names were made anew from the data at hand, so that the model saw other numbers
 // than it was trained on, and classes changed their places.
 TEST_CASE("other data is encoded as the run's was, and all of it is scored") {
@@ -116,6 +144,16 @@ TEST_CASE("other data is encoded as the run's was, and all of it is scored") {
   CHECK(score(run, {"--data", "csv:" + folder / "a.csv"})["split"] == "test");  // its own data, by name
   fs::remove(folder / "a.csv");
   CHECK(score(run, {"--data", "csv:" + folder / "b.csv"})["accuracy"] == 1);  // needs the run alone
+}
+
+TEST_CASE("names of classes are shown without what a terminal would obey") {
+  const TemporaryFolder folder;
+  const std::string file = write(folder, "flowers.csv", flowers(40, 0, "\"ro\nse\"", "\x1b[2Jlily"));
+  const std::string run = train(folder, {"--data", "csv:" + file, "--steps", "5"});
+  const Outcome shown = evaluate(run, {"--split", "all"});
+  CHECK(mentions(shown.out, {"all 40 examples of flowers", "ro?se", "?[2Jlily"}));
+  CHECK(shown.out.find('\x1b') == shown.out.npos);
+  CHECK(score(run)["classes"][1]["name"] == "ro\nse");
 }
 
 TEST_CASE("data that does not fit the model is refused with what both have") {
