@@ -8,6 +8,8 @@
 
 #include "apps/record.h"
 #include "data/byte_count.h"
+#include "data/encoding.h"
+#include "data/utf8.h"
 
 namespace tapedeck {
 namespace {
@@ -74,6 +76,7 @@ Json dataset_json(const Dataset& data, const DataKind& kind) {
               {"shape", data.shape},
               {"classes", data.classes},
               {"range", {range.low, range.high}}};
+  if (!data.encoding.columns.empty() || kind.name == "csv") out["columns"] = data.encoding.columns;
   if (!data.encoding.class_names.empty()) out["class_names"] = data.encoding.class_names;
   for (const auto& [name, rows] : splits(data)) out["splits"][name] = {{"rows", rows.size()}};
   if (data.classes > 0)
@@ -83,13 +86,18 @@ Json dataset_json(const Dataset& data, const DataKind& kind) {
 
 std::string dataset_text(const Dataset& data, const DataKind& kind) {
   const ValueRange range = value_range(data);
-  std::string out =
-      fmt::format("{}: {}\nfrom      {}\nrows      {}\nfeatures  {} ({}), values from {:.4g} to {:.4g}\n", data.name,
-                  kind.what, kind.origin, data.rows(), data.features, data.shape, range.low, range.high);
+  const Encoding& encoding = data.encoding;
+  const bool flat = data.shape == std::to_string(data.features);
+  std::string out = fmt::format("{}: {}\nfrom      {}\nrows      {}\nfeatures  {}{}, values from {:.4g} to {:.4g}\n",
+                                printable(data.name), kind.what, kind.origin, data.rows(), data.features,
+                                flat ? "" : fmt::format(" ({})", printable(data.shape)), range.low, range.high);
+  if (!encoding.columns.empty())
+    out += fmt::format("columns   {}\n", listed(encoding.columns));
+  else if (kind.name == "csv")
+    out += "columns   without names: the file has no header, its first row is data\n";
   out += fmt::format("classes   {}\n\n{:<10} {:>7}", data.classes, "split", "rows");
-  for (int k = 0; k < data.classes; ++k)
-    out += fmt::format(" {:>7}", data.encoding.class_names.empty() ? std::to_string(k)
-                                                                   : data.encoding.class_names[static_cast<size_t>(k)]);
+  for (size_t k = 0; k < static_cast<size_t>(data.classes); ++k)
+    out += fmt::format(" {:>7}", encoding.class_names.empty() ? std::to_string(k) : printable(encoding.class_names[k]));
   for (const auto& [name, rows] : splits(data)) {
     out += fmt::format("\n{:<10} {:>7}", name, rows.size());
     if (data.classes > 0)
@@ -108,7 +116,8 @@ std::string facts_text(const Json& facts) {
       continue;
     }
     out += label + "\n";
-    for (const auto& [part, inside] : value.items()) out += fmt::format("  {:<12} {}\n", part, value_text(inside));
+    for (const auto& [part, inside] : value.items())
+      out += fmt::format("  {:<12} {}\n", printable(part), value_text(inside));
   }
   return out;
 }

@@ -107,7 +107,7 @@ Npy read_npy(const std::string& path) {
   const auto [header, header_bytes] = read_header(file);
   Npy array{.file = file.name(), .descr = header.descr, .shape = header.shape, .bytes = {}};
   CHECK(!array.descr.starts_with('>'), "{}: its numbers are big-endian ({}); save it as array.astype('<{}')",
-        array.file, array.descr, array.descr.substr(1));
+        array.file, printable(array.descr), printable(array.descr.substr(1)));
   array.load = loader_of(array.descr);
   CHECK(array.load, "{}: its elements are {}, wants one of {}; convert it by array.astype", array.file,
         printable(array.descr), known_types);

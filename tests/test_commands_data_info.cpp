@@ -98,6 +98,31 @@ TEST_CASE("data info tells CSV, npy, IDX, safetensors and text by content") {
   CHECK(mentions(tapedeck::test::tapedeck({"data", "info", folder / "anything"}).out, {"text", "\\n", "Ä"}));
 }
 
+// Fault: nothing said whether the first row was taken for a header.
+TEST_CASE("data info of a CSV names its columns, or says that there is no header") {
+  const TemporaryFolder folder;
+  const std::string rows = "1,2,x\n2,4,y\n3,1,x\n4,2,y\n5,1,x\n";
+  const std::string named = folder.write("t.csv", text_bytes("a,b,kind\n" + rows));
+  CHECK(mentions(tapedeck::test::tapedeck({"data", "info", named}).out, {"features  2, values", "columns   a, b\n"}));
+  CHECK(info(named)["columns"] == Json({"a", "b"}));
+  const std::string bare = folder.write("t.csv", text_bytes(rows));
+  CHECK(mentions(tapedeck::test::tapedeck({"data", "info", bare}).out, {"columns   without names", "no header"}));
+  CHECK(info(bare)["columns"] == Json::array());
+  CHECK(mentions(tapedeck::test::tapedeck({"data", "info", "digits"}).out, {"features  64 (8x8x1), values"}));
+}
+
+// Fault: names in a file went to the terminal as they were, which obeyed the escape codes in them.
+TEST_CASE("data info shows what a terminal would obey as a question mark") {
+  const TemporaryFolder folder;
+  const std::string rows = "\"a\x1b[2J\",b,kind\n1,2,\"x\ny\"\n2,4,\x1b]0;\n3,1,\"x\ny\"\n4,2,\x1b]0;\n5,1,\x1b]0;\n";
+  const std::string out = tapedeck::test::tapedeck({"data", "info", folder.write("t.csv", text_bytes(rows))}).out;
+  CHECK(mentions(out, {"a?[2J, b", "x?y", "?]0;"}));
+  CHECK(out.find('\x1b') == out.npos);
+  const Tensor one = Tensor::full({1}, DType::f32, Device::cpu, 1);
+  const std::string weights = folder.write("w", text_bytes(to_safetensors({{"\x1b[2J", one}})));
+  CHECK(mentions(tapedeck::test::tapedeck({"data", "info", weights}).out, {"?[2J", "f32 [1]"}));
+}
+
 TEST_CASE("data info refuses what it cannot read in one sentence") {
   const TemporaryFolder folder;
   CHECK(mentions(failure({folder / "none.csv"}), {"none.csv: no such file"}));
