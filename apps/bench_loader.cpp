@@ -56,7 +56,7 @@ class Way {
     if (workers)
       feed_.emplace(source.problem, config.batch, seed_, Position{}, *workers, config.prefetch);
     else
-      resident_ = source.problem.load(Loader(source.problem.data().train, config.batch, seed_).next().rows);
+      resident_ = source.problem.load(Loader(source.problem.data().train, config.batch, seed_).next());
   }
 
   void round(int64_t warmup_steps, int64_t steps) {
@@ -120,7 +120,7 @@ void time_loads(Source& source, const Config& config, int64_t round, int64_t loa
   Loader loader(source.problem.data().train, config.batch, static_cast<uint64_t>(config.seed), {round, 0});
   BatchBuffer buffer(source.problem, config.batch);
   for (int64_t i = 0; i <= loads; ++i) {
-    const double seconds = seconds_of([&] { buffer.load(loader.next().rows); });
+    const double seconds = seconds_of([&] { buffer.load(loader.next()); });
     if (i > 0) source.load_ms.push_back(seconds * 1e3);  // the first finds cold caches, and makes the order
   }
 }
@@ -159,7 +159,7 @@ struct Reading {
 double read_all(const Dataset& data, std::span<const int32_t> order, int64_t batch) {
   std::vector<float> out(static_cast<size_t>(batch * data.features));
   return seconds_of([&] {
-    for (const Batch& part : in_order(order, batch)) data.records->read(part.rows, out.data());
+    for (const auto part : in_order(order, batch)) data.records->read(part, out.data());
   });
 }
 

@@ -12,8 +12,8 @@ int run_export(const Config& config);        // export.cpp
 int run_gradcheck(const Config& config);     // gradcheck.cpp
 int run_graph(const Config& config);         // graph.cpp
 int run_info(const Config& config);          // info.cpp
-int run_data_list(const Config& config);     // data.cpp
-int run_data_info(const Config& config);     // data.cpp
+int run_data_list(const Config& config);     // data_list.cpp
+int run_data_info(const Config& config);     // data_info.cpp
 int run_data_convert(const Config& config);  // data_convert.cpp
 int run_data_fetch(const Config& config);    // data_fetch.cpp
 int run_bench_step(const Config& config);    // bench.cpp

@@ -5,7 +5,6 @@
 #include <nlohmann/json.hpp>
 
 #include "apps/config_file.h"
-#include "apps/data_info.h"
 #include "apps/options.h"
 #include "data/catalog.h"
 #include "engine/check.h"

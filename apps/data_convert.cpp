@@ -8,7 +8,7 @@
 
 #include "apps/cli.h"
 #include "apps/commands.h"
-#include "apps/data_info.h"
+#include "apps/describe_data.h"
 #include "apps/problem.h"
 #include "apps/progress.h"
 #include "apps/record.h"
@@ -23,9 +23,9 @@ namespace {
 
 // "writing iris.shard  [########            ]  40 %  3 s left"
 std::string bar(const std::string& file, double share, double seconds) {
-  constexpr int kWidth = 30;
-  const int full = static_cast<int>(std::lround(share * kWidth));
-  return fmt::format("writing {}  [{:#<{}}{:{}}] {:3.0f} %  {} left", file, "", full, "", kWidth - full, 100 * share,
+  constexpr int width = 30;
+  const int full = static_cast<int>(std::lround(share * width));
+  return fmt::format("writing {}  [{:#<{}}{:{}}] {:3.0f} %  {} left", file, "", full, "", width - full, 100 * share,
                      duration_text(seconds / share * (1 - share)));
 }
 

@@ -16,6 +16,7 @@
 #include "apps/files.h"
 #include "apps/progress.h"
 #include "data/byte_count.h"
+#include "data/mnist.h"
 #include "data/packed_file.h"
 #include "engine/check.h"
 
@@ -28,23 +29,25 @@ struct RemoteFile {
   const char* name;
   const char* sha256;  // of the unpacked content, so that any packing will do
 };
-constexpr RemoteFile kFiles[] = {
-    {"train-images-idx3-ubyte", "ba891046e6505d7aadcbbe25680a0738ad16aec93bde7f9b65e87a2fc25776db"},
-    {"train-labels-idx1-ubyte", "65a50cbbf4e906d70832878ad85ccda5333a97f0f4c3dd2ef09a8a9eef7101c5"},
-    {"t10k-images-idx3-ubyte", "0fa7898d509279e482958e8ce81c8e77db3f2f8254e26661ceb7762c4d494ce7"},
-    {"t10k-labels-idx1-ubyte", "ff7bcfd416de33731a308c3f266cc351222c34898ecbeaf847f06e48f7ec33f2"},
+constexpr RemoteFile files[] = {
+    {mnist_files[0], "ba891046e6505d7aadcbbe25680a0738ad16aec93bde7f9b65e87a2fc25776db"},
+    {mnist_files[1], "65a50cbbf4e906d70832878ad85ccda5333a97f0f4c3dd2ef09a8a9eef7101c5"},
+    {mnist_files[2], "0fa7898d509279e482958e8ce81c8e77db3f2f8254e26661ceb7762c4d494ce7"},
+    {mnist_files[3], "ff7bcfd416de33731a308c3f266cc351222c34898ecbeaf847f06e48f7ec33f2"},
 };
-constexpr const char* kOffline =
-    "Without a network, copy train-images-idx3-ubyte.gz, train-labels-idx1-ubyte.gz, t10k-images-idx3-ubyte.gz and "
-    "t10k-labels-idx1-ubyte.gz from https://ossci-datasets.s3.amazonaws.com/mnist/ into the folder of --data-dir";
-constexpr const char* kMirrors[] = {"https://ossci-datasets.s3.amazonaws.com/mnist/",
-                                    "https://storage.googleapis.com/cvdf-datasets/mnist/"};
+constexpr const char* known_mirrors[] = {"https://ossci-datasets.s3.amazonaws.com/mnist/",
+                                         "https://storage.googleapis.com/cvdf-datasets/mnist/"};
+
+std::string offline() {
+  return fmt::format("Without a network, copy {}.gz from {} into the folder of --data-dir",
+                     fmt::join(mnist_files, ".gz, "), known_mirrors[0]);
+}
 
 // Throws Error when a program that is needed later is not installed.
 void find_programs() {
   for (const char* program : {"curl", "sha256sum"})
     if (!run_program({program, "--version"}))
-      throw Error(fmt::format("needs the program {}, which is not installed. {}", program, kOffline));
+      throw Error(fmt::format("needs the program {}, which is not installed. {}", program, offline()));
 }
 
 // The SHA-256 of a file's content, unpacked. Throws Error when gzip data is damaged or cut short.
@@ -123,7 +126,7 @@ void fetch(const RemoteFile& file, const fs::path& folder, std::vector<std::stri
     } catch (const Error& e) {
       failures += fmt::format("{}{}: {}. ", mirror, packed, e.what());
     }
-  throw Error(fmt::format("{} cannot be fetched. {}{}", packed, failures, kOffline));
+  throw Error(fmt::format("{} cannot be fetched. {}{}", packed, failures, offline()));
 }
 
 // Whether the file is there already, plain or packed. One of that name that is another file is not ours to replace.
@@ -143,7 +146,7 @@ bool is_there(const RemoteFile& file, const fs::path& folder) {
 }
 
 std::vector<std::string> mirrors_of(const Config& config) {
-  if (config.mirror.empty()) return {std::begin(kMirrors), std::end(kMirrors)};
+  if (config.mirror.empty()) return {std::begin(known_mirrors), std::end(known_mirrors)};
   for (const char* scheme : {"https://", "http://", "file://"})
     if (config.mirror.starts_with(scheme)) return {config.mirror + (config.mirror.ends_with('/') ? "" : "/")};
   throw UsageError(fmt::format("--mirror {}: must begin with https://, http:// or file://", config.mirror));
@@ -155,7 +158,7 @@ int fetch_all(const fs::path& folder, std::vector<std::string>& mirrors, bool qu
   const bool made = fs::create_directory(folder, failure);
   if (failure) throw Error(fmt::format("{}: cannot be made: {}", folder.string(), failure.message()));
   try {
-    for (const RemoteFile& file : kFiles)
+    for (const RemoteFile& file : files)
       if (!is_there(file, folder)) fetch(file, folder, mirrors, quiet);
   } catch (...) {
     if (made) fs::remove(folder, failure);  // stays when a file in it is complete

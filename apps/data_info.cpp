@@ -1,125 +1,70 @@
-#include "apps/data_info.h"
-
+// tapedeck data info NAME: what is in a data set, or in a file.
 #include <fmt/format.h>
 
-#include <algorithm>
-#include <limits>
-#include <span>
+#include <iostream>
 
+#include "apps/cli.h"
+#include "apps/commands.h"
+#include "apps/describe_data.h"
+#include "apps/problem.h"
 #include "apps/record.h"
-#include "data/byte_count.h"
-#include "data/encoding.h"
-#include "data/utf8.h"
+#include "data/loader.h"
+#include "engine/check.h"
 
 namespace tapedeck {
 namespace {
 
-struct ValueRange {
-  float low = std::numeric_limits<float>::infinity(), high = -low;
-  void take(std::span<const float> values) {
-    for (const float x : values) low = std::min(low, x), high = std::max(high, x);
-  }
-};
-
-ValueRange value_range(const Dataset& data) {
-  ValueRange range;
-  range.take(data.values);
-  if (!data.pixels.empty()) {
-    const auto [low, high] = std::minmax_element(data.pixels.begin(), data.pixels.end());
-    const float ends[] = {static_cast<float>(*low) * data.pixel_scale, static_cast<float>(*high) * data.pixel_scale};
-    range.take(ends);
-  }
-  if (data.records) {
-    std::vector<float> record(static_cast<size_t>(data.features));
-    for (int32_t row = 0; row < data.rows(); ++row) {
-      data.records->read({&row, 1}, record.data());
-      range.take(record);
-    }
-  }
-  return range;
+void print_order(const Config& config, const Dataset& data) {
+  const std::vector<int32_t> order = epoch_order(data.train, static_cast<uint64_t>(config.seed), *config.order);
+  if (config.json)
+    std::cout << json_text(order, -1) << "\n";
+  else
+    for (const int32_t row : order) std::cout << row << "\n";
 }
 
-// Examples of each class among these rows.
-std::vector<int64_t> class_counts(const Dataset& data, std::span<const int32_t> rows) {
-  std::vector<int64_t> counts(static_cast<size_t>(data.classes));
-  for (const int32_t row : rows) ++counts[static_cast<size_t>(data.labels[static_cast<size_t>(row)])];
-  return counts;
+// A file that is no data set with examples and answers.
+int describe_file(const Config& config, const std::string& path, const std::string& kind) {
+  if (config.order)
+    throw UsageError(
+        fmt::format("--order {}: {} ({}) has no examples to order; leave it out", *config.order, path, kind));
+  Json document = {{"format_version", kFormatVersion}};
+  const Json facts = file_json(path, kind);
+  document.update(facts);
+  std::cout << (config.json ? json_text(document) + "\n" : facts_text(facts));
+  return exit_done;
 }
 
-// Text from a file may hold line ends and worse, which JSON escapes.
-std::string value_text(const Json& value) {
-  if (value.is_number_unsigned()) return grouped(value.get<uint64_t>());
-  if (!value.is_string()) return json_text(value, -1);
-  const auto& words = value.get_ref<const std::string&>();
-  const bool plain = std::none_of(words.begin(), words.end(), [](unsigned char c) { return c < ' ' || c == 0x7F; });
-  return plain ? words : json_text(value, -1);
-}
-
-struct Split {
-  const char* name;
-  const std::vector<int32_t>& rows;
-};
-std::vector<Split> splits(const Dataset& data) {
-  return {{"train", data.train}, {"validation", data.validation}, {"test", data.test}};
+int describe_dataset(const Config& config, const std::string& spec) {
+  const Dataset data = load_dataset(spec, data_options(config));
+  if (config.order) {
+    print_order(config, data);
+    return exit_done;
+  }
+  const auto* shard = dynamic_cast<const Shard*>(data.records.get());
+  const DataKind& kind = *parse_data(spec).kind;
+  if (config.json) {
+    Json document = dataset_json(data, kind);
+    if (shard) document["type"] = name(shard->header().type);
+    if (shard) document["checksums"] = verified(*shard);
+    std::cout << json_text(document) << "\n";
+  } else {
+    std::cout << dataset_text(data, kind);
+    if (shard) std::cout << fmt::format("\nkept as   {}\nchecksums {}\n", name(shard->header().type), verified(*shard));
+  }
+  return exit_done;
 }
 
 }  // namespace
 
-Json dataset_json(const Dataset& data, const DataKind& kind) {
-  const ValueRange range = value_range(data);
-  Json out = {{"format_version", kFormatVersion},
-              {"name", data.name},
-              {"what", kind.what},
-              {"origin", kind.origin},
-              {"rows", data.rows()},
-              {"features", data.features},
-              {"shape", data.shape},
-              {"classes", data.classes},
-              {"range", {range.low, range.high}}};
-  if (!data.encoding.columns.empty() || kind.name == "csv") out["columns"] = data.encoding.columns;
-  if (!data.encoding.class_names.empty()) out["class_names"] = data.encoding.class_names;
-  for (const auto& [name, rows] : splits(data)) out["splits"][name] = {{"rows", rows.size()}};
-  if (data.classes > 0)
-    for (const auto& [name, rows] : splits(data)) out["splits"][name]["class_counts"] = class_counts(data, rows);
-  return out;
-}
-
-std::string dataset_text(const Dataset& data, const DataKind& kind) {
-  const ValueRange range = value_range(data);
-  const Encoding& encoding = data.encoding;
-  const bool flat = data.shape == std::to_string(data.features);
-  std::string out = fmt::format("{}: {}\nfrom      {}\nrows      {}\nfeatures  {}{}, values from {:.4g} to {:.4g}\n",
-                                printable(data.name), kind.what, kind.origin, data.rows(), data.features,
-                                flat ? "" : fmt::format(" ({})", printable(data.shape)), range.low, range.high);
-  if (!encoding.columns.empty())
-    out += fmt::format("columns   {}\n", listed(encoding.columns));
-  else if (kind.name == "csv")
-    out += "columns   without names: the file has no header, its first row is data\n";
-  out += fmt::format("classes   {}\n\n{:<10} {:>7}", data.classes, "split", "rows");
-  for (size_t k = 0; k < static_cast<size_t>(data.classes); ++k)
-    out += fmt::format(" {:>7}", encoding.class_names.empty() ? std::to_string(k) : printable(encoding.class_names[k]));
-  for (const auto& [name, rows] : splits(data)) {
-    out += fmt::format("\n{:<10} {:>7}", name, rows.size());
-    if (data.classes > 0)
-      for (const int64_t count : class_counts(data, rows)) out += fmt::format(" {:>7}", count);
-  }
-  return out + "\n";
-}
-
-std::string facts_text(const Json& facts) {
-  std::string out;
-  for (const auto& [key, value] : facts.items()) {
-    std::string label = key;
-    std::replace(label.begin(), label.end(), '_', ' ');
-    if (!value.is_object()) {
-      out += fmt::format("{:<14} {}\n", label, value_text(value));
-      continue;
-    }
-    out += label + "\n";
-    for (const auto& [part, inside] : value.items())
-      out += fmt::format("  {:<12} {}\n", printable(part), value_text(inside));
-  }
-  return out;
+int run_data_info(const Config& config) {
+  const bool bare = is_bare_file(config.data);
+  const std::string kind = bare ? file_kind(config.data) : parse_data(config.data).kind->name;
+  const std::string path = bare ? config.data : parse_data(config.data).file;
+  const bool has_examples = kind == "shard" ? Shard(path).header().answers != Answers::none
+                            : bare          ? kind == "csv"  // of other kinds, the answers are in a second file
+                                            : kind != "text";
+  if (has_examples) return describe_dataset(config, bare ? kind + ":" + path : config.data);
+  return describe_file(config, path, kind);
 }
 
 }  // namespace tapedeck

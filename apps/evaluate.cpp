@@ -58,7 +58,7 @@ Data load(const Config& run, const Config& asked, const fs::path& folder) {
   if (run.loss != "mse" && data.classes > trained_on.classes)
     throw Error(text("{}: has {} classes, but the model was trained on {} with {}", data.name, data.classes,
                      trained_on.name, trained_on.classes));
-  const bool is_other = fmt::format("{:016x}", content_hash(data)) != trained_on.hash;
+  const bool is_other = data_json(data)["hash"] != trained_on.hash;
   if (is_other && !named)
     throw Error(
         text("{}: its data {} is not what it was when the run was trained, so its parts are other ones: name it "
@@ -140,6 +140,8 @@ int run_evaluate(const Config& asked) {
   const DType dtype = find_precision(run);
   Data data = load(run, asked, saved.run);
   const std::string split = asked.origin("split") == Origin::flag || !data.is_other ? asked.split : "all";
+  if (rows_of(data.set, split).empty())
+    throw UsageError(text("--split {}: {} has no such part; leave --split away", split, data.set.name));
   const Problem problem(std::move(data.set), run.loss == "mse", device, dtype);
   const auto model = make_model(run, problem);
   const ParameterSet parameters(*model, device, dtype, static_cast<uint64_t>(run.seed));

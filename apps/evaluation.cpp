@@ -46,8 +46,8 @@ Evaluation evaluate(const Problem& problem, const Model& model, std::span<const 
       }
       const std::span logits = std::span(values).subspan(i * outputs, outputs);
       const size_t label = static_cast<size_t>(data.labels[row]);
-      const size_t predicted = static_cast<size_t>(std::max_element(logits.begin(), logits.end()) - logits.begin());
-      ++out.confusion[label][predicted];
+      const int64_t predicted = argmax(logits);
+      if (predicted >= 0) ++out.confusion[label][static_cast<size_t>(predicted)];
       out.predictions += fmt::format("{},{},{},{:.9g}\n", row, label, predicted, top_probability(logits));
     }
   };

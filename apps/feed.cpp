@@ -20,7 +20,7 @@ const Feed::Fed& Feed::next() {
   int64_t slot = 0;
   if (prefetch_) slot = prefetch_->next();
   const double begin = steady_seconds();
-  if (!prefetch_) buffers_[slot].load(loader_.next().rows);
+  if (!prefetch_) buffers_[slot].load(loader_.next());
   fed_.inputs = buffers_[slot].inputs();
   fed_.count = fed_.inputs.x.shape[0];
   own_seconds_ += steady_seconds() - begin;

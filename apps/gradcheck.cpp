@@ -130,10 +130,10 @@ int run_gradcheck(const Config& config) {
   }
 
   Loader loader(problem.data().train, config.batch, seed);
-  const Batch batch = loader.next();
-  learn(learner, problem, problem.load(batch.rows), pass, 1);
+  const std::span<const int32_t> batch = loader.next();
+  learn(learner, problem, problem.load(batch), pass, 1);
   learner.parameters.complete_gradients();
-  const Inputs inputs = exact.load(batch.rows);
+  const Inputs inputs = exact.load(batch);
   const auto loss = [&] {
     const NoTape off;
     return exact.loss((*twin.model)(inputs.x, pass), inputs).item();

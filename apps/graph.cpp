@@ -115,7 +115,7 @@ int run_graph(const Config& config) {
   const auto model = make_model(config, problem);
   const ParameterSet parameters(*model, device, find_precision(config), seed);
   Loader loader(problem.data().train, config.batch, seed);
-  const Inputs inputs = problem.load(loader.next().rows);
+  const Inputs inputs = problem.load(loader.next());
 
   Tape tape;
   const Tensor loss = problem.loss((*model)(inputs.x, {true, seed, 0}), inputs);

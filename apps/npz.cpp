@@ -1,9 +1,8 @@
 #include "apps/npz.h"
 
-#include <zlib.h>
-
 #include <cstring>
 
+#include "data/checksum.h"
 #include "data/npy.h"
 #include "engine/check.h"
 
@@ -83,7 +82,7 @@ std::string to_npz(const std::vector<NamedTensor>& tensors) {
     const auto offset = static_cast<uint32_t>(out.size());
     std::string content = m.npy_header;
     put_elements(content, m.tensor);
-    const auto crc = static_cast<uint32_t>(crc32_z(0, reinterpret_cast<const Bytef*>(content.data()), content.size()));
+    const uint32_t crc = crc32_of(content.data(), content.size());
     out += "PK\3\4";
     put_common(out, m, crc);
     out += m.name + content;

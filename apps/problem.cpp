@@ -11,12 +11,6 @@ namespace {
 
 constexpr int64_t score_batch = 1024;  // examples a forward pass while scoring
 
-// The place of the largest, or -1 where one is NaN: such a row names no class, and counts as wrong.
-int64_t argmax(std::span<const double> row) {
-  if (std::any_of(row.begin(), row.end(), [](double x) { return std::isnan(x); })) return -1;
-  return std::max_element(row.begin(), row.end()) - row.begin();
-}
-
 // [N, …] -> [n, …]: the same memory, as much of it as the first n rows take.
 Tensor first_rows(const Tensor& x, int64_t n) {
   Tensor part = x;
@@ -27,12 +21,17 @@ Tensor first_rows(const Tensor& x, int64_t n) {
 
 }  // namespace
 
+int64_t argmax(std::span<const double> logits) {
+  if (std::any_of(logits.begin(), logits.end(), [](double x) { return std::isnan(x); })) return -1;
+  return std::max_element(logits.begin(), logits.end()) - logits.begin();
+}
+
 DataOptions data_options(const Config& config) {
   return {.data_dir = config.data_dir,
           .validation = config.validation,
           .test = config.test,
           .label = config.label,
-          .numbers = config.loss == "mse"};
+          .regression = config.loss == "mse"};
 }
 
 Problem::Problem(const Config& config, Device device, DType dtype)
@@ -70,19 +69,19 @@ Score Problem::score(const Model& model, std::span<const int32_t> rows, const Ob
   Score score;
   double loss_sum = 0;
   int64_t right = 0;
-  for (const Batch& batch : in_order(rows, score_batch)) {
-    const Inputs inputs = load(batch.rows);
+  for (const auto batch : in_order(rows, score_batch)) {
+    const Inputs inputs = load(batch);
     const Tensor output = model(inputs.x);
-    const int64_t n = std::ssize(batch.rows);
+    const int64_t n = std::ssize(batch);
     loss_sum += loss(output, inputs).item() * static_cast<double>(n);
     score.examples += n;
     if (regression_ && !each) continue;
     const std::vector<double> values = output.doubles();
-    if (each) each(batch.rows, values);
+    if (each) each(batch, values);
     if (regression_) continue;
     for (int64_t i = 0; i < n; ++i)
       right += argmax(std::span(values).subspan(static_cast<size_t>(i * outputs()), static_cast<size_t>(outputs()))) ==
-               data_.labels[static_cast<size_t>(batch.rows[static_cast<size_t>(i)])];
+               data_.labels[static_cast<size_t>(batch[static_cast<size_t>(i)])];
   }
   score.loss = loss_sum / static_cast<double>(score.examples);
   if (!regression_) score.accuracy = static_cast<double>(right) / static_cast<double>(score.examples);

@@ -23,6 +23,9 @@ struct Score {
 
 using Model = std::function<Tensor(const Tensor& x)>;  // [N, features] -> [N, outputs]
 
+// The place of the largest, or -1 where one is NaN: such an output names no class, and counts as wrong.
+int64_t argmax(std::span<const double> logits);
+
 DataOptions data_options(const Config& config);
 
 class Problem {

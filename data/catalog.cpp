@@ -1,9 +1,13 @@
 #include "data/catalog.h"
 
+#include <algorithm>
+#include <filesystem>
+
 #include "data/csv.h"
 #include "data/digits.h"
 #include "data/encoding.h"
 #include "data/idx.h"
+#include "data/mnist.h"
 #include "data/nearest.h"
 #include "data/npy.h"
 #include "data/packed_file.h"
@@ -98,6 +102,14 @@ DataSpec parse_data(std::string_view spec) {
       text("data {}: no such data set; did you mean {}? (`tapedeck data list` names all)", name, nearest(name, names)));
 }
 
+bool is_bare_file(const std::string& data) {
+  const std::string name = data.substr(0, data.find(':'));
+  const auto kinds = data_kinds();
+  if (std::any_of(kinds.begin(), kinds.end(), [&](const DataKind& kind) { return kind.name == name; })) return false;
+  std::error_code failed;
+  return data.find_first_of("./") != data.npos || std::filesystem::is_regular_file(data, failed);
+}
+
 Dataset load_dataset(std::string_view spec, const DataOptions& options) {
   const auto [kind, file] = parse_data(spec);
   if (kind->fixed_split && (options.validation || options.test))
@@ -106,7 +118,7 @@ Dataset load_dataset(std::string_view spec, const DataOptions& options) {
   if (!kind->takes_file && !options.label.empty())
     throw UsageError(text("{}: has its answers with it; leave --label away", spec));
   Dataset data = kind->load(file, options);
-  check(data);
+  check(data, !options.encoding);
   if (options.encoding) check_encoding(data, *options.encoding);
   return data;
 }

@@ -27,6 +27,10 @@ struct DataSpec {
 // Throws UsageError for an unknown name (with the nearest), a missing file name, and a file where none belongs.
 DataSpec parse_data(std::string_view spec);
 
+// Whether this is the path of a file, and not the name of a data set: no data set is called so, and it has a dot or
+// slash, or there is such a file. Write ./digits for a file that has the name of a data set.
+bool is_bare_file(const std::string& data);
+
 // Loads what the spec names; checks that sizes, labels and splits fit together.
 Dataset load_dataset(std::string_view spec, const DataOptions& options = {});
 

@@ -95,10 +95,10 @@ void assign(Dataset& data, const CsvTable& table, const Classes& classes) {
 }
 
 void take_targets(Dataset& data, const CsvTable& table) {
-  for (size_t row = 0; row < table.numbers.size(); ++row) {
-    data.targets.push_back(static_cast<float>(table.numbers[row]));
+  for (size_t row = 0; row < table.targets.size(); ++row) {
+    data.targets.push_back(static_cast<float>(table.targets[row]));
     CHECK(std::isfinite(data.targets[row]), "{}: {} is beyond the range of a float; scale the answers down",
-          place(table, table.lines[row], table.layout.label), table.numbers[row]);
+          place(table, table.lines[row], table.layout.label), table.targets[row]);
   }
 }
 
@@ -110,7 +110,7 @@ void check_columns(const CsvTable& table, const DataOptions& options) {
       !model.mean.empty(),
       "{}: the model was trained on data that is not standardised, so it cannot take a csv; use the same kind of data",
       file);
-  if (model.class_names.empty() && !options.numbers)
+  if (model.class_names.empty() && !options.regression)
     throw UsageError(text("{}: the model predicts numbers and knows no classes: say --loss mse", file));
   const std::vector<std::string> names = table.layout.feature_names();
   CHECK(table.features() == std::ssize(model.mean), "{}: has {} features ({}), but the model wants {} ({})", file,
@@ -134,14 +134,14 @@ void standardise(Dataset& data, const CsvTable& table) {
 }  // namespace
 
 Dataset load_csv(const std::string& path, const DataOptions& options) {
-  const CsvTable table = read_csv_table(path, options.label, options.numbers);
+  const CsvTable table = read_csv_table(path, options.label, options.regression);
   if (options.encoding) check_columns(table, options);
   Dataset data{.name = data_name(path), .shape = std::to_string(table.features()), .features = table.features()};
   data.values.assign(table.values.begin(), table.values.end());
 
   // The split comes first, from the file's own classes and numbers: no encoding can move a row to another part.
   Classes classes;
-  if (options.numbers) {
+  if (options.regression) {
     take_targets(data, table);
   } else {
     classes = find_classes(table);
@@ -150,17 +150,17 @@ Dataset load_csv(const std::string& path, const DataOptions& options) {
           printable(classes.names[0]));
     assign(data, table, classes);
   }
-  split_by_content(data, options.validation, options.test);
+  split_by_content(data, options);
 
   if (options.encoding) {
-    if (!options.numbers) assign(data, table, map_classes(table, classes, options.encoding->class_names));
+    if (!options.regression) assign(data, table, map_classes(table, classes, options.encoding->class_names));
     data.encoding = *options.encoding;
   } else {
     data.encoding.columns = table.layout.feature_names();
     fit_columns(data.encoding, table.values, static_cast<size_t>(data.features), data.train, table.layout.file);
   }
   standardise(data, table);
-  check(data);
+  check(data, !options.encoding);
   return data;
 }
 

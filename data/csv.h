@@ -9,7 +9,7 @@ namespace tapedeck {
 // Reads a file, plain or gzip. options.label names the answer's column, the last one by default.
 //
 // Classes are the different answers, ordered as numbers when all are whole numbers and else by their bytes, and kept in
-// encoding.class_names. With options.numbers the answers are numbers to predict.
+// encoding.class_names. With options.regression the answers are numbers to predict.
 //
 // Rows are dealt to the splits by what the file holds. Then each feature is standardised by mean and deviation of the
 // training rows, kept in encoding. With options.encoding, that of a trained model, nothing is fitted: its classes,

@@ -7,28 +7,22 @@
 #include <cstring>
 #include <limits>
 
+#include "data/checksum.h"
 #include "engine/check.h"
 
 namespace tapedeck {
-namespace {
-
-uint64_t fnv1a(std::string_view bytes, uint64_t hash) {
-  for (const char c : bytes) hash = (hash ^ static_cast<uint8_t>(c)) * 0x100000001b3;
-  return hash;
-}
-
-}  // namespace
 
 CsvRecords::CsvRecords(const std::string& path, const std::string& label) {
   CsvReader reader(path);
   CHECK(!reader.is_gzip(), "{}: is packed by gzip, which cannot be read from its middle; unpack it first", path);
   layout_ = read_layout(reader, label);
-  hash_ = 0xcbf29ce484222325;
+  hash_ = fnv1a_of_nothing;
   for (bool more = !layout_.has_header() || reader.next(); more; more = reader.next()) {
     layout_.check_fields(reader.fields().size(), reader.line());
     answers_.push_back(layout_.number(reader.fields()[layout_.label], layout_.label, reader.line()));
     places_.push_back({reader.offset(), reader.bytes(), reader.line()});
-    for (const std::string_view field : reader.fields()) hash_ = fnv1a(",", fnv1a(field, hash_));
+    for (const std::string_view field : reader.fields())
+      hash_ = fnv1a(",", 1, fnv1a(field.data(), field.size(), hash_));
   }
   CHECK(!places_.empty(), "{}: has a header and no rows", layout_.file);
   CHECK(places_.size() <= size_t(std::numeric_limits<int32_t>::max()), "{}: has {} rows, more than 2^31", layout_.file,

@@ -32,7 +32,7 @@ int64_t CsvTable::line_of_word(int32_t word) const {
   return lines[static_cast<size_t>(std::find(answers.begin(), answers.end(), word) - answers.begin())];
 }
 
-CsvTable read_csv_table(const std::string& path, const std::string& label, bool numbers) {
+CsvTable read_csv_table(const std::string& path, const std::string& label, bool regression) {
   CsvReader reader(path);
   CsvTable table;
   table.layout = read_layout(reader, label);
@@ -45,8 +45,8 @@ CsvTable read_csv_table(const std::string& path, const std::string& label, bool 
     for (size_t i = 0; i < layout.count; ++i)
       if (i != layout.label)
         table.values.push_back(layout.number(fields[i], i, reader.line()));
-      else if (numbers)
-        table.numbers.push_back(layout.number(fields[i], i, reader.line()));
+      else if (regression)
+        table.targets.push_back(layout.number(fields[i], i, reader.line()));
       else
         layout.check_filled(fields[i], i, reader.line()),
             table.answers.push_back(find_or_add(known, table, trimmed(fields[i])));

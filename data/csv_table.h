@@ -7,7 +7,7 @@ namespace tapedeck {
 struct CsvTable {
   CsvLayout layout;
   std::vector<double> values;      // [rows, features]
-  std::vector<double> numbers;     // [rows] the answers when they are numbers to predict,
+  std::vector<double> targets;     // [rows] the answers when they are numbers to predict,
   std::vector<int32_t> answers;    // [rows] else which of the words it is
   std::vector<std::string> words;  // each different one once, by first appearance, without spaces around it
   std::vector<int64_t> lines;      // [rows] where each stands in the file, from 1
@@ -17,6 +17,6 @@ struct CsvTable {
 };
 
 // label: the answer's column, as read_layout takes it. Throws Error naming file, line and column of what is wrong.
-CsvTable read_csv_table(const std::string& path, const std::string& label, bool numbers);
+CsvTable read_csv_table(const std::string& path, const std::string& label, bool regression);
 
 }  // namespace tapedeck

@@ -5,6 +5,7 @@
 #include <limits>
 #include <numeric>
 
+#include "data/checksum.h"
 #include "data/loader.h"
 #include "engine/check.h"
 
@@ -35,10 +36,8 @@ int64_t part(double fraction, int64_t rows, const char* option) {
 }
 
 template <class T>
-uint64_t fnv1a(const std::vector<T>& items, uint64_t hash) {
-  const auto* bytes = reinterpret_cast<const uint8_t*>(items.data());
-  for (size_t i = 0; i < items.size() * sizeof(T); ++i) hash = (hash ^ bytes[i]) * 0x100000001b3;
-  return hash;
+uint64_t add(uint64_t hash, const std::vector<T>& items) {
+  return fnv1a(items.data(), items.size() * sizeof(T), hash);
 }
 
 }  // namespace
@@ -61,7 +60,7 @@ void check_labels(std::span<const int32_t> labels, int classes, std::string_view
           source, labels[row], row, classes, classes - 1);
 }
 
-void check(const Dataset& data) {
+void check(const Dataset& data, bool to_train) {
   const auto in_file = data.records ? data.records->count() * data.features : 0;
   const auto numbers = static_cast<int64_t>(data.pixels.size() + data.values.size()) + in_file;
   CHECK(!data.pixels.empty() + !data.values.empty() + (data.records != nullptr) <= 1,
@@ -78,7 +77,7 @@ void check(const Dataset& data) {
 
   std::vector<bool> seen(data.rows());
   for (const auto* rows : {&data.train, &data.validation, &data.test}) {
-    CHECK(!rows->empty(), "{}: a split has no rows (training {}, validation {}, test {} of {})", data.name,
+    CHECK(!rows->empty() || !to_train, "{}: a split has no rows (training {}, validation {}, test {} of {})", data.name,
           data.train.size(), data.validation.size(), data.test.size(), data.rows());
     for (const int32_t row : *rows) {
       CHECK(row >= 0 && row < data.rows() && !seen[row], "{}: row {} is in two splits, or outside 0 to {}", data.name,
@@ -104,18 +103,18 @@ void split(Dataset& data, int64_t validation_rows, int64_t test_rows, uint64_t s
   data.test.assign(test, order.end());
 }
 
-void split_by_content(Dataset& data, std::optional<double> validation, std::optional<double> test) {
-  split(data, part(validation.value_or(0.1), data.rows(), "--validation"),
-        part(test.value_or(0.1), data.rows(), "--test"), content_hash(data));
+void split_by_content(Dataset& data, const DataOptions& options) {
+  const int64_t validation = part(options.validation.value_or(0.1), data.rows(), "--validation");
+  const int64_t test = part(options.test.value_or(0.1), data.rows(), "--test");
+  if (!options.encoding || data.rows() > 2) return split(data, validation, test, content_hash(data));
+  data.test.resize(static_cast<size_t>(data.rows()));
+  std::iota(data.test.begin(), data.test.end(), 0);
 }
 
 uint64_t content_hash(const Dataset& data) {
-  uint64_t hash = 0xcbf29ce484222325;  // FNV-1a's start [Fowler, Noll, Vo]
-  hash = fnv1a(data.pixels, hash);
-  hash = fnv1a(data.values, hash);
-  if (data.records) hash = fnv1a(std::vector{data.records->content_hash()}, hash);
-  hash = fnv1a(data.labels, hash);
-  return fnv1a(data.targets, hash);
+  uint64_t hash = add(add(fnv1a_of_nothing, data.pixels), data.values);
+  if (data.records) hash = add(hash, std::vector{data.records->content_hash()});
+  return add(add(hash, data.labels), data.targets);
 }
 
 }  // namespace tapedeck

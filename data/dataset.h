@@ -57,6 +57,14 @@ struct Dataset {
   int64_t rows() const { return static_cast<int64_t>(classes > 0 ? labels.size() : targets.size()); }
 };
 
+struct DataOptions {
+  std::string data_dir = {};                         // where files lie
+  std::optional<double> validation = {}, test = {};  // fractions of the rows, where the split is not fixed
+  std::string label = {};   // csv: the column of the answer, by name or number from 1; npy, idx: the file of answers
+  bool regression = false;  // the answer is a number to predict, not a class (--loss mse)
+  const Encoding* encoding = nullptr;  // of the model that the data is for; null: made from the data itself
+};
+
 // Copies the named rows: features to [rows.size(), data.features], class ids to [rows.size()].
 void gather(const Dataset& data, std::span<const int32_t> rows, float* features, int32_t* labels);
 
@@ -66,25 +74,19 @@ void gather(const Dataset& data, std::span<const int32_t> rows, float* features,
 // Throws Error when a label is not in 0 … classes − 1, naming source (a file), row and value.
 void check_labels(std::span<const int32_t> labels, int classes, std::string_view source);
 
-// Throws Error unless sizes, labels and splits of the data set fit together. Every loader ends with it.
-void check(const Dataset& data);
+// Throws Error unless sizes, labels and splits of the data set fit together. Every loader ends with it. To train, each
+// part needs a row; to be scored by a model that is there, data needs no parts.
+void check(const Dataset& data, bool to_train = true);
 
 // Deals the rows to the splits in the order of a permutation with this seed: training gets what the others leave.
 void split(Dataset& data, int64_t validation_rows, int64_t test_rows, uint64_t seed);
 
-// The same by fractions of the rows (0.1 when not given), with content_hash(data) as seed.
-// Throws UsageError for a fraction outside (0, 1), and when a split would be empty.
-void split_by_content(Dataset& data, std::optional<double> validation, std::optional<double> test);
+// The same by options' fractions of the rows (0.1 when not given), with content_hash(data) as seed. Throws UsageError
+// for a fraction outside (0, 1), and when a split would be empty; but with an encoding, one or two rows are all for
+// testing.
+void split_by_content(Dataset& data, const DataOptions& options);
 
 // 64-bit FNV-1a over features, labels and targets.
 uint64_t content_hash(const Dataset& data);
-
-struct DataOptions {
-  std::string data_dir = {};                         // where files lie
-  std::optional<double> validation = {}, test = {};  // fractions of the rows, where the split is not fixed
-  std::string label = {};  // csv: the column of the answer, by name or number from 1; npy, idx: the file of answers
-  bool numbers = false;    // the answer is a number to predict, not a class (--loss mse)
-  const Encoding* encoding = nullptr;  // of the model that the data is for; null: made from the data itself
-};
 
 }  // namespace tapedeck

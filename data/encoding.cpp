@@ -34,7 +34,7 @@ void fit_columns(Encoding& encoding, std::span<const double> values, size_t colu
 
 void take_answers(Dataset& data, std::span<const double> answers, const DataOptions& options, std::string_view source) {
   for (size_t i = 0; i < answers.size(); ++i) {
-    if (options.numbers) {
+    if (options.regression) {
       data.targets.push_back(static_cast<float>(answers[i]));
       CHECK(std::isfinite(data.targets[i]), "{}: answer {} at row {} is no finite number", source, answers[i], i);
       continue;
@@ -46,7 +46,7 @@ void take_answers(Dataset& data, std::span<const double> answers, const DataOpti
     data.labels.push_back(static_cast<int32_t>(answers[i]));
     data.classes = std::max(data.classes, data.labels[i] + 1);
   }
-  CHECK(options.numbers || options.encoding || data.classes >= 2, "{}: every label is 0; classes need two at least",
+  CHECK(options.regression || options.encoding || data.classes >= 2, "{}: every label is 0; classes need two at least",
         source);
 }
 

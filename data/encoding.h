@@ -18,7 +18,7 @@ void fit_columns(Encoding& encoding, std::span<const double> values, size_t colu
                  std::string_view source);
 
 // Answers of data whose classes have no names: whole numbers from 0 become class ids, and there are as many classes as
-// the largest says; with options.numbers they are numbers to predict. Throws Error naming source, row and value.
+// the largest says; with options.regression they are numbers to predict. Throws Error naming source, row and value.
 void take_answers(Dataset& data, std::span<const double> answers, const DataOptions& options, std::string_view source);
 
 // Throws Error, saying what differs, unless the data is encoded as the data that a model was trained on.

@@ -75,8 +75,8 @@ Dataset load_idx(const std::string& path, const DataOptions& options) {
   data.pixels = std::move(pair.images.bytes);
   data.pixel_scale = 1.0f / 255;
   take_answers(data, std::vector<double>(pair.labels.begin(), pair.labels.end()), options, options.label);
-  split_by_content(data, options.validation, options.test);
-  check(data);
+  split_by_content(data, options);
+  check(data, !options.encoding);
   return data;
 }
 

@@ -32,11 +32,7 @@ struct IdxPair {
 IdxPair read_idx_pair(const std::string& image_path, const std::string& label_path);
 
 // Any such pair, images in path and labels in options.label: class ids are 0 … the largest that occurs, or with
-// options.numbers the labels are numbers to predict. Features are pixel / 255, the split is by content.
+// options.regression the labels are numbers to predict. Features are pixel / 255, the split is by content.
 Dataset load_idx(const std::string& path, const DataOptions& options);
-
-// Reads train-images-idx3-ubyte, train-labels-idx1-ubyte and the same with t10k, each plain or with .gz, from folder.
-// The last twelfth of the training file (5,000 of 60,000) validates. Throws UsageError when no folder is given.
-Dataset load_mnist(const std::string& folder);
 
 }  // namespace tapedeck

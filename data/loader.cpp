@@ -10,9 +10,8 @@
 namespace tapedeck {
 namespace {
 
-Batch cut(std::span<const int32_t> order, int64_t batch_size, Position begin) {
-  const int64_t size = std::min<int64_t>(batch_size, std::ssize(order) - begin.offset);
-  return {order.subspan(begin.offset, size), begin, begin.offset + size == std::ssize(order)};
+std::span<const int32_t> cut(std::span<const int32_t> order, int64_t batch_size, int64_t begin) {
+  return order.subspan(begin, std::min<int64_t>(batch_size, std::ssize(order) - begin));
 }
 
 }  // namespace
@@ -29,12 +28,12 @@ std::vector<int32_t> epoch_order(std::span<const int32_t> rows, uint64_t seed, i
   return order;
 }
 
-std::vector<Batch> in_order(std::span<const int32_t> rows, int64_t batch_size) {
+std::vector<std::span<const int32_t>> in_order(std::span<const int32_t> rows, int64_t batch_size) {
   if (batch_size < 1) throw UsageError(text("batch {}: must be at least 1", batch_size));
   batch_size = std::min<int64_t>(batch_size, std::ssize(rows));  // so that offset cannot overflow
-  std::vector<Batch> batches;
+  std::vector<std::span<const int32_t>> batches;
   for (int64_t offset = 0; offset < std::ssize(rows); offset += batch_size)
-    batches.push_back(cut(rows, batch_size, {0, offset}));
+    batches.push_back(cut(rows, batch_size, offset));
   return batches;
 }
 
@@ -48,14 +47,14 @@ Loader::Loader(std::span<const int32_t> rows, int64_t batch_size, uint64_t seed,
         "loader: no example {} in epoch {} of a training split of {} rows", from.offset, from.epoch, rows.size());
 }
 
-Batch Loader::next() {
+std::span<const int32_t> Loader::next() {
   if (next_.offset == std::ssize(rows_)) {
     next_ = {next_.epoch + 1, 0};
     order_.clear();
   }
   if (order_.empty()) order_ = epoch_order(rows_, seed_, next_.epoch);
-  const Batch batch = cut(order_, batch_size_, next_);
-  next_.offset += std::ssize(batch.rows);
+  const std::span<const int32_t> batch = cut(order_, batch_size_, next_.offset);
+  next_.offset += std::ssize(batch);
   return batch;
 }
 

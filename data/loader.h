@@ -12,17 +12,11 @@ struct Position {
   bool operator==(const Position&) const = default;
 };
 
-struct Batch {
-  std::span<const int32_t> rows;  // row numbers of the data set; valid until the next batch is asked for
-  Position begin;                 // where its first example stands
-  bool last_in_epoch = false;     // then it may be short: 10 rows in batches of 4 come as 4, 4, 2
-};
-
 // The rows, each once, shuffled by (seed, epoch).
 std::vector<int32_t> epoch_order(std::span<const int32_t> rows, uint64_t seed, int64_t epoch);
 
 // All rows once, in the order given: for evaluation, so the batch size may exceed the rows. Points into rows.
-std::vector<Batch> in_order(std::span<const int32_t> rows, int64_t batch_size);
+std::vector<std::span<const int32_t>> in_order(std::span<const int32_t> rows, int64_t batch_size);
 
 // Batches for training, epoch after epoch without end, from a position on; the offset may be any number of examples, as
 // when the batch size has changed. Throws UsageError for a batch size below 1 or above the number of rows, Error for a
@@ -31,8 +25,8 @@ class Loader {
  public:
   Loader(std::span<const int32_t> rows, int64_t batch_size, uint64_t seed, Position from = {});
 
-  int64_t batches_per_epoch() const { return (std::ssize(rows_) + batch_size_ - 1) / batch_size_; }
-  Batch next();
+  // The rows of a batch, valid until the next call. None goes beyond an epoch: 10 rows in batches of 4 come as 4, 4, 2.
+  std::span<const int32_t> next();
 
  private:
   std::vector<int32_t> rows_, order_;  // order_ is of next_.epoch, or empty

@@ -1,3 +1,5 @@
+#include "data/mnist.h"
+
 #include <filesystem>
 #include <numeric>
 
@@ -7,21 +9,18 @@
 namespace tapedeck {
 namespace {
 
-constexpr const char* file_names[] = {"train-images-idx3-ubyte", "train-labels-idx1-ubyte", "t10k-images-idx3-ubyte",
-                                      "t10k-labels-idx1-ubyte"};
-
 // The plain file if there is one, else the packed one; all missing files are named at once.
 std::vector<std::string> find_files(const std::string& folder) {
   if (folder.empty())
     throw UsageError(
-        text("mnist: say with --data-dir where {} and its three siblings are (plain or .gz)", file_names[0]));
+        text("mnist: say with --data-dir where {} and its three siblings are (plain or .gz)", mnist_files[0]));
   std::error_code failed;
   CHECK(std::filesystem::exists(folder, failed), "mnist: --data-dir {}: no such folder", folder);
   CHECK(std::filesystem::is_directory(folder, failed),
         "mnist: --data-dir {}: is a file, needs a folder, the one that holds the four MNIST files", folder);
   std::vector<std::string> found;
   std::string missing;
-  for (const char* name : file_names) {
+  for (const char* name : mnist_files) {
     const std::filesystem::path plain = std::filesystem::path(folder) / name, packed = plain.string() + ".gz";
     if (std::filesystem::exists(plain))
       found.push_back(plain.string());

@@ -58,8 +58,8 @@ Dataset load_npy(const std::string& path, const DataOptions& options) {
 
   if (!last_column) answers = read_answers(options.label, rows, path);
   take_answers(data, answers, options, last_column ? path : options.label);
-  split_by_content(data, options.validation, options.test);
-  check(data);
+  split_by_content(data, options);
+  check(data, !options.encoding);
   return data;
 }
 

@@ -1,44 +1,18 @@
 #include "data/prefetch.h"
 
-#include <pthread.h>
-
 #include <chrono>
-#include <csignal>
-#include <system_error>
 #include <utility>
 
 #include "engine/check.h"
 
 namespace tapedeck {
-namespace {
-
-// Threads that start within its scope never see Ctrl-C and kill: the main thread handles them.
-class SignalsBlocked {
- public:
-  SignalsBlocked() {
-    sigset_t signals;
-    sigemptyset(&signals);
-    sigaddset(&signals, SIGINT);
-    sigaddset(&signals, SIGTERM);
-    pthread_sigmask(SIG_BLOCK, &signals, &before_);
-  }
-  ~SignalsBlocked() { pthread_sigmask(SIG_SETMASK, &before_, nullptr); }
-  SignalsBlocked(const SignalsBlocked&) = delete;
-  SignalsBlocked& operator=(const SignalsBlocked&) = delete;
-
- private:
-  sigset_t before_;
-};
-
-}  // namespace
 
 Prefetch::Prefetch(Loader loader, int workers, int64_t slots, Load load)
     : load_(std::move(load)), loader_(std::move(loader)), slots_(static_cast<size_t>(slots)) {
   CHECK(workers >= 1 && slots >= 2, "prefetch: needs a worker and two slots, got {} and {}", workers, slots);
-  const SignalsBlocked blocked;
   try {
     for (int i = 0; i < workers; ++i) workers_.emplace_back([this] { work(); });
-  } catch (const std::system_error& e) {
+  } catch (const std::exception& e) {  // of the system or for want of memory: those that run must end
     stop();
     throw Error(
         text("no thread for worker {} of {} ({}): use fewer --workers", workers_.size() + 1, workers, e.what()));
@@ -80,8 +54,8 @@ void Prefetch::work() {
     const Clock::time_point begin = Clock::now();
     std::exception_ptr failure;
     try {
-      const Batch batch = loader_.next();
-      slot.rows.assign(batch.rows.begin(), batch.rows.end());
+      const std::span<const int32_t> rows = loader_.next();
+      slot.rows.assign(rows.begin(), rows.end());
       lock.unlock();
       load_(slot.rows, index);
     } catch (...) {

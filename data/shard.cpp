@@ -3,7 +3,6 @@
 #include <fcntl.h>
 #include <sys/stat.h>
 #include <unistd.h>
-#include <zlib.h>
 
 #include <algorithm>
 #include <bit>
@@ -13,17 +12,14 @@
 #include <numeric>
 
 #include "data/byte_count.h"
+#include "data/checksum.h"
 #include "data/encoding.h"
 #include "engine/check.h"
 
 namespace tapedeck {
 namespace {
 
-constexpr uint64_t kMostScratch = 1 << 18;  // bytes of records taken at a time on their way to floats: within a cache
-
-uint32_t checksum(const void* bytes, size_t n) {
-  return static_cast<uint32_t>(crc32_z(0, static_cast<const Bytef*>(bytes), n));
-}
+constexpr uint64_t most_scratch = 1 << 18;  // bytes of records taken at a time on their way to floats: within a cache
 
 template <class T>
 void to_floats(const uint8_t* bytes, int64_t n, float scale, float* out) {
@@ -72,7 +68,7 @@ void Shard::read_front() {
   uint32_t crc;
   read_bytes(json.data(), json.size(), layout_.metadata);
   read_bytes(&crc, sizeof crc, layout_.metadata + json.size());
-  CHECK(crc == checksum(json.data(), json.size()), "{}: its metadata does not match its checksum; convert it again",
+  CHECK(crc == crc32_of(json.data(), json.size()), "{}: its metadata does not match its checksum; convert it again",
         name_);
   metadata_ = parse_metadata(json, name_);
   CHECK((header_.answers == Answers::classes) == (metadata_.classes > 0),
@@ -103,26 +99,26 @@ std::string Shard::place(uint64_t at) const {
 
 // "block 61 (records 4990 to 5073)"
 std::string Shard::describe(uint64_t block) const {
-  const uint64_t begin = block * kShardBlock;
+  const uint64_t begin = block * shard_block;
   if (layout_.records + begin >= layout_.answers) return text("block {} (answers)", block);
-  const uint64_t last = std::min((begin + kShardBlock - 1) / record_bytes(), header_.records - 1);
+  const uint64_t last = std::min((begin + shard_block - 1) / record_bytes(), header_.records - 1);
   return text("block {} (records {} to {})", block, begin / record_bytes(), last);
 }
 
 bool Shard::matches(uint64_t block) const {
-  uint8_t bytes[kShardBlock];
-  const uint64_t begin = layout_.records + block * kShardBlock, n = std::min(kShardBlock, layout_.table - begin);
+  uint8_t bytes[shard_block];
+  const uint64_t begin = layout_.records + block * shard_block, n = std::min(shard_block, layout_.table - begin);
   read_bytes(bytes, n, begin);
-  return checksum(bytes, n) == table_[block];
+  return crc32_of(bytes, n) == table_[block];
 }
 
 // Checks the blocks that hold these bytes, unless that was done. Two threads may check the same one: no harm.
 void Shard::check_bytes(uint64_t begin, uint64_t end) const {
-  const uint64_t first = (begin - layout_.records) / kShardBlock, last = (end - 1 - layout_.records) / kShardBlock;
+  const uint64_t first = (begin - layout_.records) / shard_block, last = (end - 1 - layout_.records) / shard_block;
   for (uint64_t block = first; block <= last; ++block) {
     if (checked_[block].load(std::memory_order_relaxed)) continue;
     CHECK(matches(block), "{}: {} is damaged: {} does not match its checksum; convert it again", name_,
-          place(std::max(begin, layout_.records + block * kShardBlock)), describe(block));
+          place(std::max(begin, layout_.records + block * shard_block)), describe(block));
     checked_[block].store(true, std::memory_order_relaxed);
   }
 }
@@ -141,7 +137,7 @@ void Shard::read_run(int64_t first, int64_t records, float* out) const {
   thread_local std::vector<uint8_t> scratch;
   scratch.resize(static_cast<uint64_t>(records) * record_bytes());
   read_raw(first, records, scratch.data());
-  const auto numbers = records * static_cast<int64_t>(header_.numbers);
+  const auto numbers = records * static_cast<int64_t>(header_.features);
   if (header_.type == RecordType::u8)
     to_floats<uint8_t>(scratch.data(), numbers, metadata_.pixel_scale, out);
   else
@@ -149,28 +145,28 @@ void Shard::read_run(int64_t first, int64_t records, float* out) const {
 }
 
 void Shard::read(std::span<const int32_t> rows, float* out) const {
-  const uint64_t most = std::max<uint64_t>(1, kMostScratch / record_bytes());
+  const uint64_t most = std::max<uint64_t>(1, most_scratch / record_bytes());
   for (size_t i = 0, run = 1; i < rows.size(); i += run, run = 1) {
     while (run < most && i + run < rows.size() && int64_t(rows[i + run]) == rows[i] + static_cast<int64_t>(run)) ++run;
-    read_run(rows[i], static_cast<int64_t>(run), out + i * header_.numbers);
+    read_run(rows[i], static_cast<int64_t>(run), out + i * header_.features);
   }
 }
 
 // Of all that an example and its place in a split depend on.
 uint64_t Shard::content_hash() const {
-  const uint64_t front[] = {uint64_t(header_.type), header_.numbers, header_.train,
-                            header_.validation,     header_.test,    std::bit_cast<uint32_t>(metadata_.pixel_scale)};
-  return uint64_t(checksum(front, sizeof front)) << 32 | checksum(table_.data(), table_.size() * sizeof(uint32_t));
+  const uint64_t front[] = {uint64_t(header_.type), header_.features, header_.train,
+                            header_.validation,     header_.test,     std::bit_cast<uint32_t>(metadata_.pixel_scale)};
+  return uint64_t(crc32_of(front, sizeof front)) << 32 | crc32_of(table_.data(), table_.size() * sizeof(uint32_t));
 }
 
 void Shard::verify() const {
-  constexpr int64_t kMostNamed = 5;
+  constexpr int64_t most_named = 5;
   std::string damaged;
   int64_t bad = 0;
   for (uint64_t block = 0; block < table_.size(); ++block)
-    if (!matches(block) && ++bad <= kMostNamed) damaged += (bad > 1 ? ", " : "") + describe(block);
+    if (!matches(block) && ++bad <= most_named) damaged += (bad > 1 ? ", " : "") + describe(block);
   CHECK(bad == 0, "{}: {} of {} blocks do not match their checksums: {}{}; convert it again", name_, bad, blocks(),
-        damaged, bad > kMostNamed ? ", …" : "");
+        damaged, bad > most_named ? ", …" : "");
 }
 
 Dataset open_shard(const std::string& path, const Encoding* encoding) {
@@ -181,7 +177,7 @@ Dataset open_shard(const std::string& path, const Encoding* encoding) {
         "{}: is a text of {} characters, with nothing to predict for each; take a table", path, header.records);
   Dataset data{.name = metadata.name,
                .shape = metadata.shape,
-               .features = static_cast<int64_t>(header.numbers),
+               .features = static_cast<int64_t>(header.features),
                .classes = metadata.classes,
                .labels = shard->labels(),
                .targets = shard->targets(),
@@ -195,7 +191,7 @@ Dataset open_shard(const std::string& path, const Encoding* encoding) {
     row += static_cast<int32_t>(count);
   }
   data.records = std::move(shard);
-  check(data);
+  check(data, !encoding);
   return data;
 }
 

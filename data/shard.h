@@ -4,7 +4,7 @@
 //   64                           header: "TAPEDECK", version, type, counts, CRC (shard_header.h: ShardHeader)
 //   metadata_bytes               JSON: name, shape, scale, classes, encoding or vocabulary
 //   4                            CRC-32 of the metadata
-//   records * numbers * size     the records, row-major, u8, f32 or i32: training, then validation, then test
+//   records * features * size    the records, row-major, u8, f32 or i32: training, then validation, then test
 //   records * 4                  the answers: int32 class ids or float numbers; nothing where there are none
 //   blocks * 4                   one CRC-32 for each 64 KiB of records and answers, counted from the first record
 //
@@ -39,7 +39,7 @@ class Shard : public Records {
   const std::vector<int32_t>& labels() const { return labels_; }  // Answers::classes
   const std::vector<float>& targets() const { return targets_; }  // Answers::numbers
 
-  uint64_t record_bytes() const { return header_.numbers * size_of(header_.type); }
+  uint64_t record_bytes() const { return header_.features * size_of(header_.type); }
   int64_t blocks() const { return static_cast<int64_t>(table_.size()); }
   void verify() const;  // reads every block; throws Error naming all that are damaged
 

@@ -1,13 +1,13 @@
 #include "data/shard_header.h"
 
-#include <zlib.h>
-
 #include <bit>
 #include <cmath>
 #include <limits>
 #include <nlohmann/json.hpp>
 
 #include "data/byte_count.h"
+#include "data/checksum.h"
+#include "data/encoding.h"
 #include "engine/check.h"
 
 namespace tapedeck {
@@ -17,14 +17,13 @@ using Json = nlohmann::ordered_json;
 
 static_assert(std::endian::native == std::endian::little, "shards are little-endian; this machine would have to swap");
 
-constexpr uint64_t kMostRecords = std::numeric_limits<int32_t>::max();  // row numbers are int32
-constexpr int kMostClasses = 1 << 20;  // counts by class are allocated before any label is seen
+constexpr uint64_t most_records = std::numeric_limits<int32_t>::max();  // row numbers are int32
 
 // A number of the header may lie, so sizes are added up where nothing overflows.
 using Wide = unsigned __int128;
 Wide promised_bytes(const ShardHeader& h) {
-  const Wide data = Wide(h.records) * h.numbers * size_of(h.type) + Wide(h.records) * size_of_answer(h.answers);
-  const Wide blocks = (data + kShardBlock - 1) / kShardBlock;
+  const Wide data = Wide(h.records) * h.features * size_of(h.type) + Wide(h.records) * size_of_answer(h.answers);
+  const Wide blocks = (data + shard_block - 1) / shard_block;
   return sizeof(ShardHeader) + Wide(h.metadata_bytes) + sizeof(uint32_t) + data + blocks * sizeof(uint32_t);
 }
 
@@ -41,15 +40,13 @@ const char* name(RecordType type) { return type == RecordType::u8 ? "u8" : type 
 size_t size_of(RecordType type) { return type == RecordType::u8 ? 1 : 4; }
 size_t size_of_answer(Answers answers) { return answers == Answers::none ? 0 : 4; }
 
-uint32_t crc(const ShardHeader& header) {
-  return static_cast<uint32_t>(crc32(0, reinterpret_cast<const Bytef*>(&header), offsetof(ShardHeader, crc)));
-}
+uint32_t crc(const ShardHeader& header) { return crc32_of(&header, offsetof(ShardHeader, crc)); }
 
 ShardLayout layout(const ShardHeader& h) {
   ShardLayout at;
   at.metadata = sizeof(ShardHeader);
   at.records = at.metadata + h.metadata_bytes + sizeof(uint32_t);
-  at.answers = at.records + h.records * h.numbers * size_of(h.type);
+  at.answers = at.records + h.records * h.features * size_of(h.type);
   at.table = at.answers + h.records * size_of_answer(h.answers);
   at.end = at.table + at.blocks() * sizeof(uint32_t);
   return at;
@@ -65,15 +62,15 @@ void check(const ShardHeader& h, uint64_t file_bytes, std::string_view file) {
   CHECK(h.type <= RecordType::i32, "{}: record type {} is unknown; convert it again", file, uint16_t(h.type));
   CHECK(h.answers <= Answers::numbers, "{}: kind of answers {} is unknown; convert it again", file,
         uint16_t(h.answers));
-  CHECK(h.records > 0 && h.numbers > 0, "{}: holds nothing: {} records of {} numbers", file, h.records, h.numbers);
-  CHECK(h.records <= kMostRecords, "{}: has {} records, but a shard may have {}", file, grouped(h.records),
-        grouped(kMostRecords));
+  CHECK(h.records > 0 && h.features > 0, "{}: holds nothing: {} records of {} numbers", file, h.records, h.features);
+  CHECK(h.records <= most_records, "{}: has {} records, but a shard may have {}", file, grouped(h.records),
+        grouped(most_records));
   CHECK(Wide(h.train) + h.validation + h.test == h.records,
         "{}: header says {} records, but its parts have {}, {} and {}; convert it again", file, h.records, h.train,
         h.validation, h.test);
   const Wide promised = promised_bytes(h);
   CHECK(promised <= std::numeric_limits<int64_t>::max(),
-        "{}: {} records of {} numbers are more than any file holds; convert it again", file, h.records, h.numbers);
+        "{}: {} records of {} numbers are more than any file holds; convert it again", file, h.records, h.features);
   CHECK(promised == file_bytes, "{}: header promises {} bytes, file has {}: {}; copy or convert it again", file,
         grouped(uint64_t(promised)), grouped(file_bytes), file_bytes < promised ? "cut short" : "something was added");
 }
@@ -99,8 +96,8 @@ ShardMetadata parse_metadata(std::string_view json, std::string_view file) try {
   const int64_t classes = in.at("classes").is_number_integer() ? in.at("classes").get<int64_t>() : -1;
   CHECK(std::abs(scale) <= std::numeric_limits<float>::max(), "{}: its pixel_scale is {}; convert it again", file,
         scale);
-  CHECK(classes >= 0 && classes <= kMostClasses, "{}: has {} classes, but a shard may have 0 to {}", file,
-        in.at("classes").dump(), kMostClasses);
+  CHECK(classes >= 0 && classes <= most_classes, "{}: has {} classes, but a shard may have 0 to {}", file,
+        in.at("classes").dump(), most_classes);
   m.pixel_scale = static_cast<float>(scale);
   m.classes = static_cast<int>(classes);
   m.encoding.columns = in.at("columns");

@@ -21,7 +21,7 @@ struct ShardHeader {
   uint32_t version = 1;
   RecordType type = RecordType::u8;
   Answers answers = Answers::none;
-  uint64_t records = 0, numbers = 0;             // and numbers in each of them
+  uint64_t records = 0, features = 0;            // and numbers in each of them
   uint64_t train = 0, validation = 0, test = 0;  // records of each part; they lie in this order
   uint32_t metadata_bytes = 0;
   uint32_t crc = 0;  // of the 60 bytes before it
@@ -29,12 +29,12 @@ struct ShardHeader {
 static_assert(sizeof(ShardHeader) == 64);
 uint32_t crc(const ShardHeader& header);  // what its last field should be
 
-inline constexpr uint64_t kShardBlock = 1 << 16;  // bytes that share a checksum; the last block may be shorter
+inline constexpr uint64_t shard_block = 1 << 16;  // bytes that share a checksum; the last block may be shorter
 
 // Where the parts of the file begin, in bytes.
 struct ShardLayout {
   uint64_t metadata, records, answers, table, end;
-  uint64_t blocks() const { return (table - records + kShardBlock - 1) / kShardBlock; }
+  uint64_t blocks() const { return (table - records + shard_block - 1) / shard_block; }
 };
 ShardLayout layout(const ShardHeader& header);  // of a header that has been checked
 

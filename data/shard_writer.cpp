@@ -2,7 +2,6 @@
 
 #include <fcntl.h>
 #include <unistd.h>
-#include <zlib.h>
 
 #include <algorithm>
 #include <cerrno>
@@ -13,6 +12,7 @@
 #include <span>
 #include <vector>
 
+#include "data/checksum.h"
 #include "data/shard.h"
 #include "engine/check.h"
 
@@ -21,7 +21,7 @@ namespace {
 
 namespace fs = std::filesystem;
 
-constexpr uint64_t kProgressStep = 1 << 20;  // bytes of records between two calls of progress
+constexpr uint64_t progress_step = 1 << 20;  // bytes of records between two calls of progress
 
 // The file under its first name, and the checksums of what was added to it.
 class ShardFile {
@@ -40,7 +40,7 @@ class ShardFile {
 
   void add_front(ShardHeader header, const ShardMetadata& metadata) {
     const std::string json = to_json(metadata);
-    const auto json_crc = static_cast<uint32_t>(crc32_z(0, reinterpret_cast<const Bytef*>(json.data()), json.size()));
+    const uint32_t json_crc = crc32_of(json.data(), json.size());
     header.metadata_bytes = static_cast<uint32_t>(json.size());
     header.crc = crc(header);
     check(header, layout(header).end, path_);  // what no reader would take is not written
@@ -52,11 +52,11 @@ class ShardFile {
   // Records and answers: what blocks cover.
   void add(const void* bytes, uint64_t n) {
     write(bytes, n);
-    for (const auto* at = static_cast<const Bytef*>(bytes); n > 0;) {
-      const uint64_t part = std::min(n, kShardBlock - in_block_);
-      block_crc_ = static_cast<uint32_t>(crc32_z(block_crc_, at, part));
+    for (const auto* at = static_cast<const std::byte*>(bytes); n > 0;) {
+      const uint64_t part = std::min(n, shard_block - in_block_);
+      block_crc_ = crc32_of(at, part, block_crc_);
       in_block_ += part, at += part, n -= part;
-      if (in_block_ == kShardBlock) end_block();
+      if (in_block_ == shard_block) end_block();
     }
   }
 
@@ -115,7 +115,7 @@ void write_shard(const std::string& path, const Dataset& data, const ShardProgre
   ShardHeader header;
   header.type = shard ? shard->header().type : data.pixels.empty() ? RecordType::f32 : RecordType::u8;
   header.answers = data.classes > 0 ? Answers::classes : Answers::numbers;
-  header.records = rows.size(), header.numbers = static_cast<uint64_t>(data.features);
+  header.records = rows.size(), header.features = static_cast<uint64_t>(data.features);
   header.train = data.train.size(), header.validation = data.validation.size(), header.test = data.test.size();
   ShardFile file(path);
   file.add_front(header, {.name = data.name,
@@ -130,7 +130,7 @@ void write_shard(const std::string& path, const Dataset& data, const ShardProgre
     const std::span<const std::byte> bytes = record_bytes(data, shard, rows[i], scratch);
     file.add(bytes.data(), bytes.size());
     since_progress += bytes.size();
-    if (progress && since_progress >= kProgressStep) since_progress = 0, progress(static_cast<int64_t>(i + 1));
+    if (progress && since_progress >= progress_step) since_progress = 0, progress(static_cast<int64_t>(i + 1));
   }
   for (const int32_t row : rows)
     if (data.classes > 0)
@@ -148,13 +148,13 @@ void write_shard(const std::string& path, const std::string& name, const Text& t
         test);
   ShardHeader header;
   header.type = text.vocabulary.size() <= 256 ? RecordType::u8 : RecordType::i32;
-  header.records = static_cast<uint64_t>(count), header.numbers = 1;
+  header.records = static_cast<uint64_t>(count), header.features = 1;
   header.train = static_cast<uint64_t>(count - validation - test);
   header.validation = static_cast<uint64_t>(validation), header.test = static_cast<uint64_t>(test);
   ShardFile file(path);
   file.add_front(header, {.name = name, .shape = "1", .vocabulary = text.vocabulary.str()});
   for (int64_t begin = 0, n; begin < count; begin += n) {
-    n = std::min<int64_t>(count - begin, kProgressStep);
+    n = std::min<int64_t>(count - begin, progress_step);
     const std::span<const int32_t> tokens =
         std::span(text.tokens).subspan(static_cast<size_t>(begin), static_cast<size_t>(n));
     if (header.type == RecordType::u8) {

@@ -35,7 +35,7 @@ Dataset make_spirals(const DataOptions& options) {
     data.values.push_back(static_cast<float>(radius * std::cos(angle)));
     data.labels.push_back(k);
   }
-  split_by_content(data, options.validation, options.test);
+  split_by_content(data, options);
   check(data);
   return data;
 }
@@ -48,7 +48,7 @@ Dataset make_blobs(const DataOptions& options) {
     data.values.push_back(static_cast<float>((k & 2 ? 2 : -2) + draw(site_of("blobs.y"), row).normal));
     data.labels.push_back(k);
   }
-  split_by_content(data, options.validation, options.test);
+  split_by_content(data, options);
   check(data);
   return data;
 }

@@ -42,7 +42,7 @@ inline std::vector<float> features_of(const tapedeck::Dataset& data, const std::
 inline std::vector<float> all_of(const tapedeck::Shard& shard) {
   std::vector<int32_t> rows(static_cast<size_t>(shard.count()));
   std::iota(rows.begin(), rows.end(), 0);
-  std::vector<float> out(rows.size() * shard.header().numbers);
+  std::vector<float> out(rows.size() * shard.header().features);
   shard.read(rows, out.data());
   out.insert(out.end(), shard.labels().begin(), shard.labels().end());
   out.insert(out.end(), shard.targets().begin(), shard.targets().end());

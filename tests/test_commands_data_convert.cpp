@@ -72,7 +72,7 @@ TEST_CASE("data convert makes a shard of every kind of source, which holds the s
         Source{"csv:" + folder / "sizes.csv",
                "f32",
                {"--label", "size", "--loss", "mse"},
-               {.label = "size", .numbers = true}},
+               {.label = "size", .regression = true}},
         Source{"npy:" + folder / "array.npy", "u8", {}},
         Source{"idx:" + folder / "images", "u8", {"--label", labels}, {.label = labels}}}) {
     INFO(source.spec);

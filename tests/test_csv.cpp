@@ -82,14 +82,16 @@ TEST_CASE("csv: answers that make no classes are refused") {
 
 // Fault: an answer that is none was taken as some number.
 TEST_CASE("csv: numbers to predict are kept, and words among them refused with their line") {
-  const Dataset data = load(rows(12, {"0.5", "-4", "1e3"}), {.numbers = true});
+  const Dataset data = load(rows(12, {"0.5", "-4", "1e3"}), {.regression = true});
   CHECK(data.classes == 0);
   CHECK(data.encoding.class_names.empty());
   CHECK(std::vector(data.targets.begin(), data.targets.begin() + 3) == std::vector<float>{0.5f, -4, 1000});
-  refuses(rows(12, {"1", "2", "x"}), "t.csv: line 4, column \"class\": \"x\" is no finite number", {.numbers = true});
-  refuses(rows(12, {"1", "nan"}), "line 3, column \"class\": \"nan\"", {.numbers = true});
-  refuses(rows(12, {"1", ""}), "line 3, column \"class\": is empty", {.numbers = true});
-  refuses(rows(12, {"1", "1e39"}), "line 3, column \"class\": 1e+39 is beyond the range of a float", {.numbers = true});
+  refuses(rows(12, {"1", "2", "x"}), "t.csv: line 4, column \"class\": \"x\" is no finite number",
+          {.regression = true});
+  refuses(rows(12, {"1", "nan"}), "line 3, column \"class\": \"nan\"", {.regression = true});
+  refuses(rows(12, {"1", ""}), "line 3, column \"class\": is empty", {.regression = true});
+  refuses(rows(12, {"1", "1e39"}), "line 3, column \"class\": 1e+39 is beyond the range of a float",
+          {.regression = true});
 }
 
 // Fault: mean and deviation were taken over all rows, so the test rows leaked into training.
@@ -140,9 +142,9 @@ TEST_CASE("csv: a column that never changes becomes 0, and numbers that no float
 TEST_CASE("csv: with a model's encoding the same file gives the same floats, labels and splits") {
   for (const bool numbers : {false, true}) {
     const File file(rows(50, numbers ? Strings{"1", "2.5"} : Strings{"b", "a", "c"}));
-    const Dataset data = load_csv(file.path, {.numbers = numbers});
+    const Dataset data = load_csv(file.path, {.regression = numbers});
     const Encoding encoding = data.encoding;
-    const Dataset again = load_csv(file.path, {.numbers = numbers, .encoding = &encoding});
+    const Dataset again = load_csv(file.path, {.regression = numbers, .encoding = &encoding});
     CHECK(again.values == data.values);
     CHECK(again.labels == data.labels);
     CHECK(again.targets == data.targets);

@@ -15,15 +15,15 @@ using Numbers = std::vector<double>;
 
 namespace {
 
-CsvTable table_of(std::string_view content, const std::string& label = {}, bool numbers = false) {
+CsvTable table_of(std::string_view content, const std::string& label = {}, bool regression = false) {
   const TemporaryFolder folder;
-  return read_csv_table(folder.write("t.csv", text_bytes(content)), label, numbers);
+  return read_csv_table(folder.write("t.csv", text_bytes(content)), label, regression);
 }
 
 void refuses(std::string_view content, const std::string& message, const std::string& label = {},
-             bool numbers = false) {
+             bool regression = false) {
   INFO(std::string(content));
-  CHECK_THROWS_WITH_AS(table_of(content, label, numbers), Contains(message.c_str()), Error);
+  CHECK_THROWS_WITH_AS(table_of(content, label, regression), Contains(message.c_str()), Error);
 }
 
 // All fields of all records, a "|" between records.

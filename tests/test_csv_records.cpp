@@ -66,7 +66,7 @@ TEST_CASE("csv records: what is wrong is named with file and line") {
                        Error);
 }
 
-TEST_CASE("csv records: threads that read at once get what one gets") {
+TEST_CASE("csv records: worker threads that read at once get what one gets") {
   const TemporaryFolder folder;
   const Dataset digits = load_digits();
   std::string content;

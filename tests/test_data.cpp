@@ -30,7 +30,7 @@ Dataset small() {
     for (int i = 0; i < 3; ++i) data.values.push_back(static_cast<float>(row * 10 + i));
     data.labels.push_back(row % 2);
   }
-  split_by_content(data, {}, {});
+  split_by_content(data, {});
   return data;
 }
 
@@ -191,27 +191,28 @@ TEST_CASE("data: a split by content has the fractions asked for and changes with
   CHECK(is_partition(data));
   CHECK(data.validation.size() == 1);
   CHECK(data.test.size() == 1);
-  split_by_content(data, 0.3, 0.2);
+  split_by_content(data, {.validation = 0.3, .test = 0.2});
   CHECK(is_partition(data));
   CHECK(data.validation.size() == 3);
   CHECK(data.test.size() == 2);
 
   Dataset again = small();
-  split_by_content(again, 0.3, 0.2);
+  split_by_content(again, {.validation = 0.3, .test = 0.2});
   CHECK(again.train == data.train);
   CHECK(again.test == data.test);
 
   again.values[0] += 1;
   CHECK(content_hash(again) != content_hash(data));
-  split_by_content(again, 0.3, 0.2);
+  split_by_content(again, {.validation = 0.3, .test = 0.2});
   CHECK((again.train != data.train || again.test != data.test));
 
   const double nan = std::numeric_limits<double>::quiet_NaN();
   for (const double bad : {0.0, -0.1, 1.0, 2.0, nan}) {
-    CHECK_THROWS_WITH_AS(split_by_content(data, bad, {}), Contains("--validation"), UsageError);
-    CHECK_THROWS_WITH_AS(split_by_content(data, {}, bad), Contains("--test"), UsageError);
+    CHECK_THROWS_WITH_AS(split_by_content(data, {.validation = bad}), Contains("--validation"), UsageError);
+    CHECK_THROWS_WITH_AS(split_by_content(data, {.test = bad}), Contains("--test"), UsageError);
   }
-  CHECK_THROWS_WITH_AS(split_by_content(data, 0.6, 0.6), Contains("small: 10 rows leave 0 for training"), UsageError);
+  CHECK_THROWS_WITH_AS(split_by_content(data, {.validation = 0.6, .test = 0.6}),
+                       Contains("small: 10 rows leave 0 for training"), UsageError);
 }
 
 TEST_CASE("data: every set of the list that needs no files loads with the sizes that the list states") {

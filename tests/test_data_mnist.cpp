@@ -4,7 +4,7 @@
 #include <cmath>
 
 #include "data/catalog.h"
-#include "data/idx.h"
+#include "data/mnist.h"
 #include "engine/check.h"
 #undef CHECK  // below, CHECK is doctest's
 #include <doctest/doctest.h>

@@ -146,6 +146,20 @@ TEST_CASE("other data is encoded as the run's was, and all of it is scored") {
   CHECK(score(run, {"--data", "csv:" + folder / "b.csv"})["accuracy"] == 1);  // needs the run alone
 }
 
+// Fault: one or two new examples were refused because they could not be dealt to three parts.
+TEST_CASE("a model takes other data of a single row") {
+  const TemporaryFolder folder;
+  const std::string run =
+      train(folder, {"--data", "csv:" + write(folder, "flowers.csv", flowers(40, 0)), "--steps", "5"});
+  for (const int rows : {1, 2, 3}) {
+    const std::string other = "csv:" + write(folder, "few.csv", flowers(rows, 0));
+    CHECK(score(run, {"--data", other})["examples"] == rows);
+    const Outcome part = evaluate(run, {"--data", other, "--split", "train"});
+    CHECK(part.code == (rows < 3 ? exit_usage : exit_done));
+    CHECK((rows == 3 || mentions(part.err, {"--split train: few has no such part"})));
+  }
+}
+
 TEST_CASE("names of classes are shown without what a terminal would obey") {
   const TemporaryFolder folder;
   const std::string file = write(folder, "flowers.csv", flowers(40, 0, "\"ro\nse\"", "\x1b[2Jlily"));

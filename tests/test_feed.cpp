@@ -68,7 +68,7 @@ TEST_CASE("batches are bitwise the same with 0, 1 and 4 workers, on every device
         Loader loader(problem.data().train, 1000, 5);
         Feed none(problem, 1000, 5, {}, 0, 2), one(problem, 1000, 5, {}, 1, 2), four(problem, 1000, 5, {}, 4, 1);
         for (const int64_t count : {1000, 1000, 1000, 200, 1000}) {  // of 3,200 rows
-          const Inputs loaded = problem.load(loader.next().rows);
+          const Inputs loaded = problem.load(loader.next());
           const Numbers expected{loaded.x.doubles(), loaded.answer.doubles()};
           for (Feed* feed : {&none, &one, &four}) {
             const Feed::Fed& fed = feed->next();
@@ -198,7 +198,7 @@ TEST_CASE("workers go on with a file that is deleted while they have it open") {
   Loader loader(problem.data().train, 500, 5);
   Feed feed(problem, 500, 5, {}, 2, 1);
   for (int i = 0; i < 20; ++i) {
-    CHECK(feed.next().inputs.x.doubles() == problem.load(loader.next().rows).x.doubles());
+    CHECK(feed.next().inputs.x.doubles() == problem.load(loader.next()).x.doubles());
     if (i == 0) std::filesystem::remove(path);
   }
 }

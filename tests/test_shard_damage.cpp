@@ -92,7 +92,7 @@ TEST_CASE("shard: what is no shard, or a newer one, is refused in a sentence") {
     INFO(n);
     CHECK(message(with_header(whole, [&](ShardHeader& h) { h.records = h.train = n, h.validation = h.test = 0; })) !=
           "no error");
-    CHECK(message(with_header(whole, [&](ShardHeader& h) { h.numbers = n; })) != "no error");
+    CHECK(message(with_header(whole, [&](ShardHeader& h) { h.features = n; })) != "no error");
     CHECK(message(with_header(whole, [&](ShardHeader& h) { h.train += n / 2 + 1; })) != "no error");
     CHECK(message(with_header(whole, [&](ShardHeader& h) { h.metadata_bytes ^= uint32_t(n) | 1; })) != "no error");
   }

@@ -190,7 +190,7 @@ TEST_CASE("a run is its seed's weights, order and masks step by step, warming up
     Loader loader(problem.data().train, training.config.batch, seed);
     for (uint64_t step = 0; step < 3; ++step) {
       learner.parameters.forget_gradients();
-      learn(learner, problem, problem.load(loader.next().rows), {true, seed, step}, 1);
+      learn(learner, problem, problem.load(loader.next()), {true, seed, step}, 1);
       learner.optimizer.step(training.config.lr);
     }
     CHECK(learner.parameters.values().doubles() == training.weights());

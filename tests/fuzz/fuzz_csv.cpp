@@ -13,7 +13,7 @@ std::vector<std::string> seeds() {
 extern "C" int LLVMFuzzerTestOneInput(const uint8_t* data, size_t size) {
   if (size == 0) return 0;
   const MemoryFile file(bytes_of(data + 1, size - 1));
-  DataOptions options = {.label = data[0] == '2' ? "1" : "", .numbers = data[0] == '1'};
+  DataOptions options = {.label = data[0] == '2' ? "1" : "", .regression = data[0] == '1'};
   Dataset first, second;
   if (!accepts([&] { first = load_csv(file.path(), options); })) return 0;
   promise(accepts([&] { check(first); }), "a data set that was taken is sound");

@@ -49,7 +49,7 @@ extern "C" int LLVMFuzzerTestOneInput(const uint8_t* data, size_t size) {
   const MemoryFile images(bytes_of(data + 2 + label_bytes, size - 2 - label_bytes));
   for (const bool numbers : {false, true}) {
     Dataset set;
-    if (!accepts([&] { set = load_idx(images.path(), {.label = labels.path(), .numbers = numbers}); })) continue;
+    if (!accepts([&] { set = load_idx(images.path(), {.label = labels.path(), .regression = numbers}); })) continue;
     promise(accepts([&] { check(set); }), "a data set that was taken is sound");
   }
   return 0;

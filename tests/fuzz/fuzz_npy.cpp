@@ -42,7 +42,7 @@ extern "C" int LLVMFuzzerTestOneInput(const uint8_t* data, size_t size) {
   });
   for (const bool numbers : {false, true}) {
     Dataset set;
-    if (accepts([&] { set = load_npy(file.path(), {.numbers = numbers}); }))
+    if (accepts([&] { set = load_npy(file.path(), {.regression = numbers}); }))
       promise(accepts([&] { check(set); }), "a data set that was taken is sound");
   }
   return 0;

@@ -28,7 +28,7 @@ void repair(std::string& file, uint8_t which) {
   if (which & repair_metadata) put(file, at.records - 4, checksum(file, at.metadata, at.records - 4));
   if (which & repair_blocks)
     for (uint64_t block = 0; block < at.blocks(); ++block) {
-      const uint64_t begin = at.records + block * kShardBlock, end = std::min(begin + kShardBlock, at.table);
+      const uint64_t begin = at.records + block * shard_block, end = std::min(begin + shard_block, at.table);
       put(file, at.table + 4 * block, checksum(file, begin, end));
     }
 }

@@ -4,7 +4,7 @@
 #include <filesystem>
 #include <map>
 
-#include "apps/data_info.h"
+#include "apps/describe_data.h"
 #include "data/csv_reader.h"
 #include "data/idx.h"
 #include "data/npy.h"
@@ -104,7 +104,7 @@ Json shard_json(const Shard& shard) {
               {"name", shard.metadata().name},
               {"type", name(header.type)},
               {"records", header.records},
-              {"numbers_each", header.numbers}};
+              {"numbers_each", header.features}};
   if (shard.metadata().classes > 0) out["classes"] = shard.metadata().classes;
   out["splits"] = {{"train", header.train}, {"validation", header.validation}, {"test", header.test}};
   if (!shard.metadata().vocabulary.empty()) {
@@ -117,14 +117,6 @@ Json shard_json(const Shard& shard) {
 std::string verified(const Shard& shard) {
   shard.verify();
   return text("all {} blocks good", shard.blocks());
-}
-
-bool is_bare_file(const std::string& data) {
-  const std::string name = data.substr(0, data.find(':'));
-  const auto kinds = data_kinds();
-  if (std::any_of(kinds.begin(), kinds.end(), [&](const DataKind& kind) { return kind.name == name; })) return false;
-  std::error_code failed;
-  return data.find_first_of("./") != data.npos || fs::is_regular_file(data, failed);
 }
 
 std::string file_kind(const std::string& path) {

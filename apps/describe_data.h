@@ -16,10 +16,6 @@ std::string dataset_text(const Dataset& data, const DataKind& kind);
 Json shard_json(const Shard& shard);       // type, counts and parts, from its header
 std::string verified(const Shard& shard);  // "all 842 blocks good", after reading them; throws Error where one is not
 
-// Whether this is the path of a file, and not the name of a data set: no data set is called so, and it has a dot or
-// slash, or there is such a file. Write ./digits for a file that has the name of a data set.
-bool is_bare_file(const std::string& data);
-
 // What a file is, told by its content: "shard", "csv", "npy", "idx", "safetensors" or "text". Throws Error for others.
 std::string file_kind(const std::string& path);
 

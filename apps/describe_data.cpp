@@ -1,0 +1,125 @@
+#include "apps/describe_data.h"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <limits>
+#include <span>
+
+#include "apps/record.h"
+#include "data/byte_count.h"
+#include "data/encoding.h"
+#include "data/utf8.h"
+
+namespace tapedeck {
+namespace {
+
+struct ValueRange {
+  float low = std::numeric_limits<float>::infinity(), high = -low;
+  void take(std::span<const float> values) {
+    for (const float x : values) low = std::min(low, x), high = std::max(high, x);
+  }
+};
+
+ValueRange value_range(const Dataset& data) {
+  ValueRange range;
+  range.take(data.values);
+  if (!data.pixels.empty()) {
+    const auto [low, high] = std::minmax_element(data.pixels.begin(), data.pixels.end());
+    const float ends[] = {static_cast<float>(*low) * data.pixel_scale, static_cast<float>(*high) * data.pixel_scale};
+    range.take(ends);
+  }
+  if (data.records) {
+    std::vector<float> record(static_cast<size_t>(data.features));
+    for (int32_t row = 0; row < data.rows(); ++row) {
+      data.records->read({&row, 1}, record.data());
+      range.take(record);
+    }
+  }
+  return range;
+}
+
+// Examples of each class among these rows.
+std::vector<int64_t> class_counts(const Dataset& data, std::span<const int32_t> rows) {
+  std::vector<int64_t> counts(static_cast<size_t>(data.classes));
+  for (const int32_t row : rows) ++counts[static_cast<size_t>(data.labels[static_cast<size_t>(row)])];
+  return counts;
+}
+
+// Text from a file may hold line ends and worse, which JSON escapes.
+std::string value_text(const Json& value) {
+  if (value.is_number_unsigned()) return grouped(value.get<uint64_t>());
+  if (!value.is_string()) return json_text(value, -1);
+  const auto& words = value.get_ref<const std::string&>();
+  const bool plain = std::none_of(words.begin(), words.end(), [](unsigned char c) { return c < ' ' || c == 0x7F; });
+  return plain ? words : json_text(value, -1);
+}
+
+struct Split {
+  const char* name;
+  const std::vector<int32_t>& rows;
+};
+std::vector<Split> splits(const Dataset& data) {
+  return {{"train", data.train}, {"validation", data.validation}, {"test", data.test}};
+}
+
+}  // namespace
+
+Json dataset_json(const Dataset& data, const DataKind& kind) {
+  const ValueRange range = value_range(data);
+  Json out = {{"format_version", kFormatVersion},
+              {"name", data.name},
+              {"what", kind.what},
+              {"origin", kind.origin},
+              {"rows", data.rows()},
+              {"features", data.features},
+              {"shape", data.shape},
+              {"classes", data.classes},
+              {"range", {range.low, range.high}}};
+  if (!data.encoding.columns.empty() || kind.name == "csv") out["columns"] = data.encoding.columns;
+  if (!data.encoding.class_names.empty()) out["class_names"] = data.encoding.class_names;
+  for (const auto& [name, rows] : splits(data)) out["splits"][name] = {{"rows", rows.size()}};
+  if (data.classes > 0)
+    for (const auto& [name, rows] : splits(data)) out["splits"][name]["class_counts"] = class_counts(data, rows);
+  return out;
+}
+
+std::string dataset_text(const Dataset& data, const DataKind& kind) {
+  const ValueRange range = value_range(data);
+  const Encoding& encoding = data.encoding;
+  const bool flat = data.shape == std::to_string(data.features);
+  std::string out = fmt::format("{}: {}\nfrom      {}\nrows      {}\nfeatures  {}{}, values from {:.4g} to {:.4g}\n",
+                                printable(data.name), kind.what, kind.origin, data.rows(), data.features,
+                                flat ? "" : fmt::format(" ({})", printable(data.shape)), range.low, range.high);
+  if (!encoding.columns.empty())
+    out += fmt::format("columns   {}\n", listed(encoding.columns));
+  else if (kind.name == "csv")
+    out += "columns   without names: the file has no header, its first row is data\n";
+  out += fmt::format("classes   {}\n\n{:<10} {:>7}", data.classes, "split", "rows");
+  for (size_t k = 0; k < static_cast<size_t>(data.classes); ++k)
+    out += fmt::format(" {:>7}", encoding.class_names.empty() ? std::to_string(k) : printable(encoding.class_names[k]));
+  for (const auto& [name, rows] : splits(data)) {
+    out += fmt::format("\n{:<10} {:>7}", name, rows.size());
+    if (data.classes > 0)
+      for (const int64_t count : class_counts(data, rows)) out += fmt::format(" {:>7}", count);
+  }
+  return out + "\n";
+}
+
+std::string facts_text(const Json& facts) {
+  std::string out;
+  for (const auto& [key, value] : facts.items()) {
+    std::string label = key;
+    std::replace(label.begin(), label.end(), '_', ' ');
+    if (!value.is_object()) {
+      out += fmt::format("{:<14} {}\n", label, value_text(value));
+      continue;
+    }
+    out += label + "\n";
+    for (const auto& [part, inside] : value.items())
+      out += fmt::format("  {:<12} {}\n", printable(part), value_text(inside));
+  }
+  return out;
+}
+
+}  // namespace tapedeck
