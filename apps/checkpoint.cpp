@@ -24,7 +24,7 @@ uint32_t checksum(std::string_view bytes) {
 constexpr std::string_view before_evaluation = "-before-evaluation";
 
 // What a name says, in an order in which later is larger; none for a name of another kind.
-std::optional<std::tuple<int64_t, bool, int64_t>> place(std::string name) {
+std::optional<std::tuple<int64_t, bool, int64_t>> order_of(std::string name) {
   const bool evaluated = !name.ends_with(before_evaluation);
   if (!evaluated) name.resize(name.size() - before_evaluation.size());
   long long steps = 0, batches = 0;
@@ -42,7 +42,7 @@ std::string checkpoint_name(int64_t steps, int64_t batches_into_next, bool evalu
 }
 
 std::optional<int64_t> checkpoint_steps(const std::string& name) {
-  const auto at = place(name);
+  const auto at = order_of(name);
   return at ? std::optional(std::get<0>(*at)) : std::nullopt;
 }
 
@@ -65,13 +65,18 @@ void Checkpoints::save(const Checkpoint& checkpoint) const {
   for (size_t i = 0; i + 2 < all.size(); ++i) remove_folder(all[i]);
 }
 
+void Checkpoints::remove_after(const std::string& name) const {
+  for (const fs::path& path : list())
+    if (order_of(path.filename().string()) > order_of(name)) remove_folder(path);
+}
+
 std::vector<fs::path> Checkpoints::list() const {
   std::vector<fs::path> found;
   if (fs::is_directory(folder_))
     for (const auto& entry : fs::directory_iterator(folder_))
-      if (place(entry.path().filename().string())) found.push_back(entry.path());
+      if (order_of(entry.path().filename().string())) found.push_back(entry.path());
   std::sort(found.begin(), found.end(), [](const fs::path& a, const fs::path& b) {
-    return *place(a.filename().string()) < *place(b.filename().string());
+    return *order_of(a.filename().string()) < *order_of(b.filename().string());
   });
   return found;
 }

@@ -24,7 +24,7 @@ struct Checkpoint {
 
 // "step-00000200"; "step-00000200+2": two batches into the step after it; "step-00000200-before-evaluation": the
 // evaluation after that step is still to do.
-std::string checkpoint_name(int64_t steps, int64_t batches_into_next, bool before_evaluation = false);
+std::string checkpoint_name(int64_t steps, int64_t batches_into_next, bool evaluation_to_do = false);
 std::optional<int64_t> checkpoint_steps(const std::string& name);  // 200 of both names above; none of other names
 
 class Checkpoints {
@@ -33,6 +33,8 @@ class Checkpoints {
 
   // Nothing happens when one of this name is there. Throws Error with path and cause; earlier ones are then untouched.
   void save(const Checkpoint& checkpoint) const;
+
+  void remove_after(const std::string& name) const;  // those that are newer
 
   std::vector<std::filesystem::path> list() const;  // oldest first; what a crash left unfinished is not among them
 

@@ -7,6 +7,8 @@
 
 namespace tapedeck {
 
+std::string hash_text(const Dataset& data) { return fmt::format("{:016x}", content_hash(data)); }
+
 Json data_json(const Dataset& data) {
   return {
       {"name", data.name},
@@ -14,7 +16,7 @@ Json data_json(const Dataset& data) {
       {"classes", data.classes},
       {"rows", data.rows()},
       {"splits", {{"train", data.train.size()}, {"validation", data.validation.size()}, {"test", data.test.size()}}},
-      {"hash", fmt::format("{:016x}", content_hash(data))},
+      {"hash", hash_text(data)},
       {"columns", data.encoding.columns},
       {"mean", data.encoding.mean},
       {"deviation", data.encoding.deviation},
@@ -31,7 +33,8 @@ DataRecord read_data_record(const std::filesystem::path& folder) {
       throw Error(fmt::format("{}: has format_version {}, this program reads {}; use a newer tapedeck", file,
                               version.dump(), kFormatVersion));
     json.at("name").get_to(out.name), json.at("hash").get_to(out.hash);
-    json.at("features").get_to(out.features), json.at("classes").get_to(out.classes);
+    json.at("rows").get_to(out.rows), json.at("features").get_to(out.features);
+    json.at("classes").get_to(out.classes);
     json.at("columns").get_to(out.encoding.columns);
     json.at("mean").get_to(out.encoding.mean), json.at("deviation").get_to(out.encoding.deviation);
     json.at("class_names").get_to(out.encoding.class_names);
@@ -50,20 +53,20 @@ DataRecord read_data_record(const std::filesystem::path& folder) {
 }
 
 void check_same_data(const std::filesystem::path& folder, const Dataset& data) {
-  const std::filesystem::path file = folder / "data.json";
-  const Json recorded = Json::parse(read_file(file), nullptr, false), now = data_json(data);
-  if (!recorded.is_object()) throw Error(fmt::format("{}: is not JSON: damaged", file.string()));
-  const auto shown = [](const Json& d) {
-    return fmt::format("{} with {} rows of {} features, {} classes, content {}", d.value("name", "?"),
-                       d.value("rows", int64_t{0}), d.value("features", int64_t{0}), d.value("classes", 0),
-                       d.value("hash", "?"));
+  const DataRecord then = read_data_record(folder);
+  const std::string hash = hash_text(data);
+  const auto shown = [](const std::string& name, int64_t rows, int64_t features, int classes,
+                        const std::string& content) {
+    return fmt::format("{} with {} rows of {} features, {} classes, content {}", name, rows, features, classes,
+                       content);
   };
-  for (const char* key : {"rows", "features", "classes", "splits", "hash", "class_names"})
-    if (!recorded.contains(key) || recorded[key] != now[key])
-      throw UsageError(
-          fmt::format("{}: the data has changed: it was {}, and is now {}; bring it back, or --force to go on "
-                      "with what is there",
-                      folder.string(), shown(recorded), shown(now)));
+  if (then.hash != hash || then.rows != data.rows() || then.features != data.features || then.classes != data.classes ||
+      then.encoding.class_names != data.encoding.class_names)
+    throw UsageError(fmt::format(
+        "{}: the data has changed: it was {}, and is now {}; bring it back, or --force to go on with what is "
+        "there",
+        folder.string(), shown(then.name, then.rows, then.features, then.classes, then.hash),
+        shown(data.name, data.rows(), data.features, data.classes, hash)));
 }
 
 }  // namespace tapedeck

@@ -10,11 +10,12 @@
 
 namespace tapedeck {
 
+std::string hash_text(const Dataset& data);  // of its content, as files hold it
 Json data_json(const Dataset& data);
 
 struct DataRecord {
   std::string name, hash;
-  int64_t features = 0;
+  int64_t rows = 0, features = 0;
   int classes = 0;  // 0: numbers to predict
   Encoding encoding;
 };

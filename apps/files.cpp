@@ -25,18 +25,20 @@ namespace fs = std::filesystem;
 void write_through(const fs::path& path, const fs::path& wanted, std::string_view bytes) {
   std::FILE* const file = std::fopen(path.c_str(), "wb");
   if (!file) failed(wanted, "written", errno);
-  bool good = std::fwrite(bytes.data(), 1, bytes.size(), file) == bytes.size() && std::fflush(file) == 0;
-  if (good && fsync(fileno(file)) != 0) good = errno == EINVAL || errno == EROFS;  // a pipe or device has no disk
-  const int cause = errno;
-  if (std::fclose(file) == 0 && good) return;
+  errno = 0;
+  bool good = std::fwrite(bytes.data(), 1, bytes.size(), file) == bytes.size() && std::fflush(file) == 0 &&
+              force_to_disk(fileno(file));
+  int cause = errno;
+  if (std::fclose(file) != 0 && good) good = false, cause = errno;
+  if (good) return;
   if (path != wanted) std::remove(path.c_str());
-  failed(wanted, "written", good ? errno : cause);
+  failed(wanted, "written", cause);
 }
 
 void sync_folder(const fs::path& path) {
-  const int folder = open(path.empty() ? "." : path.c_str(), O_RDONLY | O_DIRECTORY);
+  const int folder = open(path.empty() ? "." : path.c_str(), O_RDONLY | O_DIRECTORY | O_CLOEXEC);
   if (folder < 0) failed(path, "opened", errno);
-  const bool good = fsync(folder) == 0 || errno == EINVAL;  // some file systems have nothing to do
+  const bool good = force_to_disk(folder);
   const int cause = errno;
   close(folder);
   if (!good) failed(path, "written", cause);
@@ -45,6 +47,8 @@ void sync_folder(const fs::path& path) {
 fs::path temporary(const fs::path& path) { return path.string() + std::string(unfinished); }
 
 }  // namespace
+
+bool force_to_disk(int descriptor) { return fsync(descriptor) == 0 || errno == EINVAL || errno == EROFS; }
 
 void write_file(const fs::path& path, std::string_view bytes) {
   std::error_code none;
@@ -64,8 +68,10 @@ void write_folder(const fs::path& path, const std::map<std::string, std::string>
   std::error_code ignored;
   fs::remove_all(building, ignored);
   try {
+    const fs::path parent = path.parent_path();
     std::error_code cause;
-    if (fs::create_directories(building, cause); cause) failed(path, "made", cause.value());
+    if (fs::create_directories(parent, cause) && !cause) sync_folder(parent.parent_path());
+    if (fs::create_directory(building, cause); cause) failed(path, "made", cause.value());
     for (const auto& [name, bytes] : files) write_through(building / name, path / name, bytes);
     sync_folder(building);
     if (std::rename(building.c_str(), path.c_str()) != 0) failed(path, "made", errno);

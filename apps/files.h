@@ -16,6 +16,9 @@ void write_file(const std::filesystem::path& path, std::string_view bytes);
 // nothing is left of it. The folder must not exist.
 void write_folder(const std::filesystem::path& path, const std::map<std::string, std::string>& files);
 
+// fsync, where there is a disk to force things to: pipes and devices have none. False with errno on failure.
+bool force_to_disk(int descriptor);
+
 // Takes a folder away so that no half of it is ever seen under its name.
 void remove_folder(const std::filesystem::path& path);
 

@@ -3,6 +3,7 @@
 #include <unistd.h>
 
 #include <atomic>
+#include <cerrno>
 #include <csignal>
 #include <string_view>
 
@@ -18,7 +19,9 @@ std::string_view message;
 // Only what POSIX allows in a handler: no allocation, no locks, no streams.
 void on_signal(int) {
   if (asked_to_stop.exchange(true)) _exit(130);
+  const int before_errno = errno;  // of whoever was interrupted
   [[maybe_unused]] const ssize_t written = write(STDERR_FILENO, message.data(), message.size());
+  errno = before_errno;
 }
 
 }  // namespace

@@ -15,6 +15,8 @@ double steady_seconds();
 
 enum class Phase { data, init, warmup, train, data_wait, eval, checkpoint, logging };
 inline constexpr int kPhases = 8;
+inline constexpr const char* phase_names[kPhases] = {"data",      "init", "warmup",     "train",
+                                                     "data_wait", "eval", "checkpoint", "logging"};
 
 // Adds up where the time goes. One phase runs at a time: entering one stops the one around it until it is left, so
 // an evaluation inside training does not count as training:

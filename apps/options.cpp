@@ -85,7 +85,7 @@ const Option kOptions[] = {
     {.name = "eval-every", .member = &C::eval_every, .commands = kTrain,
      .help = "steps between evaluations", .range = {1, kMost},
      .fallback = "with a target the steps 1.05^k; else every epoch", .synonyms = "eval-interval evaluate-every",
-     .resume = Resume::free},
+     .resume = Resume::length},
     {.name = "patience", .member = &C::patience, .commands = kTrain,
      .help = "stop after so many evaluations without improvement", .range = {1, kLargest}, .fallback = "none",
      .synonyms = "early-stopping", .resume = Resume::length},

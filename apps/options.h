@@ -36,8 +36,8 @@ struct Range {
 
 struct Option {
   enum class Form { plain, positional, size };  // size: bytes, written 512MiB
-  // A resumed run takes the option from its folder, and given again it must be the same; a new length or target may
-  // differ, and so may what touches no result (free); or it belongs to the process alone (own).
+  // A resumed run takes the option from its folder, and given again it must be the same. What says when the run ends
+  // may differ (length), and so may what touches no result (free). Or it belongs to the process alone (own).
   enum class OnResume { same, length, free, own };
 
   const char* name;  // "weight-decay": the flag without its dashes, and the key in files

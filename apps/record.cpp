@@ -3,6 +3,7 @@
 #include <fcntl.h>
 #include <fmt/format.h>
 #include <sys/file.h>
+#include <sys/stat.h>
 #include <unistd.h>
 
 #include <algorithm>
@@ -95,14 +96,22 @@ std::string json_text(const Json& document, int indent) {
   return document.dump(indent, ' ', false, Json::error_handler_t::replace);  // writes what is not finite as null
 }
 
+void write_json(const fs::path& path, const Json& document) {
+  Json out = {{"format_version", kFormatVersion}};
+  out.update(document);
+  write_file(path, json_text(out) + "\n");
+}
+
 JsonLines::JsonLines(const fs::path& path, int64_t keep)
     : path_(path), file_(std::fopen(path.c_str(), keep > 0 ? "ab" : "wb"), std::fclose) {
   if (!file_ || (keep > 0 && ftruncate(fileno(file_.get()), keep) != 0)) write_failed(path);
 }
 
 int64_t JsonLines::sync() {
-  if (fsync(fileno(file_.get())) != 0 && errno != EINVAL) write_failed(path_);
-  return ftell(file_.get());
+  const int descriptor = fileno(file_.get());
+  struct stat about;  // ftell would give the length from before a cut until the next write
+  if (!force_to_disk(descriptor) || fstat(descriptor, &about) != 0) write_failed(path_);
+  return about.st_size;
 }
 
 void JsonLines::append(Json line) {
@@ -130,6 +139,7 @@ FolderLock::~FolderLock() {
 
 RunFolder::RunFolder(const Config& config) : path_(make_folder(config)), lock_(path_) {
   clear_folder(path_, config.force);
+  begun_here_ = true;
   try {
     write("config.json", to_json(config));
     write("machine.json", machine_json(this_machine(), measure_load(), config.threads));
@@ -153,20 +163,30 @@ void RunFolder::keep_metrics(int64_t bytes) {
   metrics_ = std::make_unique<JsonLines>(file, bytes);
 }
 
-void RunFolder::abandon() {
-  std::error_code ignored;  // there is an error to report already
-  const std::uintmax_t size = fs::file_size(path_ / "metrics.jsonl", ignored);
-  if ((!ignored && size > 0) || fs::exists(path_ / "checkpoint", ignored)) return;
-  for (const char* file : kRunFiles) fs::remove_all(path_ / file, ignored);
-  fs::remove(path_, ignored);  // stays when something else is in it
+bool RunFolder::has_checkpoint() const {
+  std::error_code none;
+  return fs::exists(path_ / "checkpoint", none);
 }
 
-void RunFolder::append(Json metrics) { metrics_->append(std::move(metrics)); }
+void RunFolder::abandon() noexcept try {
+  const fs::path metrics = path_ / "metrics.jsonl";
+  if (!begun_here_ || has_checkpoint() || (fs::exists(metrics) && fs::file_size(metrics) > 0)) return;
+  for (const auto& entry : fs::directory_iterator(path_))
+    if (is_seed(entry.path())) return;  // of a repeat, which goes on from it
+  for (const char* file : kRunFiles) fs::remove_all(path_ / file);
+  if (fs::is_empty(path_)) fs::remove(path_);
+} catch (const fs::filesystem_error&) {
+  // there is an error to report already
+}
 
-void RunFolder::write(std::string_view file, const Json& document) {
-  Json out = {{"format_version", kFormatVersion}};
-  out.update(document);
-  write_file(path_ / file, json_text(out) + "\n");
+void RunFolder::append(Json metrics) {
+  CHECK(metrics_, "{}: its metrics are not open yet", path_.string());
+  metrics_->append(std::move(metrics));
+}
+
+int64_t RunFolder::sync_metrics() {
+  CHECK(metrics_, "{}: its metrics are not open yet", path_.string());
+  return metrics_->sync();
 }
 
 }  // namespace tapedeck

@@ -1,4 +1,5 @@
-// The run folder: config.json, machine.json, metrics.jsonl and summary.json, all strict JSON with a format version.
+// The run folder, all strict JSON with a format version: config.json, machine.json, data.json, metrics.jsonl,
+// summary.json and resumes.jsonl. Weights and checkpoints stand beside them.
 // Whole files appear at once (temporary name, then rename); metrics.jsonl grows by a line at a time.
 #pragma once
 #include <cstdio>
@@ -15,6 +16,8 @@ namespace tapedeck {
 
 // Strict JSON text: numbers that are not finite become null, bytes that are not UTF-8 the replacement character.
 std::string json_text(const Json& document, int indent = 2);
+
+void write_json(const std::filesystem::path& path, const Json& document);  // adds format_version; see write_file
 
 // One JSON object a line, each handed to the system at once. Throws Error with path and cause.
 class JsonLines {
@@ -49,21 +52,24 @@ class RunFolder {
   // machine.json into it. Throws UsageError when it cannot be written or holds a run already (--force replaces that).
   explicit RunFolder(const Config& config);
 
-  // Goes on in a folder that holds a run. Its metrics are not touched before keep_metrics says how many of them stay.
+  // Goes on in a folder that holds a run. Nothing can be appended before keep_metrics says how much of them stays.
   static RunFolder reopen(const std::filesystem::path& path) { return RunFolder(path); }
   void keep_metrics(int64_t bytes);
+  bool has_checkpoint() const;
 
   const std::filesystem::path& path() const { return path_; }
-  void append(Json metrics);                                // a line of metrics.jsonl
-  int64_t sync_metrics() { return metrics_->sync(); }       // see JsonLines
-  void write(std::string_view file, const Json& document);  // adds format_version
-  void abandon();  // takes away what a run left that failed before its first line of metrics or checkpoint
+  void append(Json metrics);  // a line of metrics.jsonl
+  int64_t sync_metrics();     // see JsonLines
+  void write(std::string_view file, const Json& document) { write_json(path_ / file, document); }
+  // Takes away what a run left that began in this process and failed before its first line of metrics or checkpoint.
+  void abandon() noexcept;
 
  private:
   explicit RunFolder(const std::filesystem::path& path);
   std::filesystem::path path_;
   FolderLock lock_;
-  std::unique_ptr<JsonLines> metrics_;
+  bool begun_here_ = false;
+  std::unique_ptr<JsonLines> metrics_;  // null until keep_metrics
 };
 
 }  // namespace tapedeck

@@ -3,11 +3,13 @@
 #include <fmt/format.h>
 
 #include <algorithm>
-#include <fstream>
+#include <iostream>
 
+#include "apps/data_record.h"
+#include "apps/experiment.h"
 #include "apps/machine.h"
 #include "apps/options.h"
-#include "apps/record.h"
+#include "apps/run_state.h"
 #include "engine/check.h"
 
 namespace tapedeck {
@@ -40,41 +42,78 @@ std::vector<Change> changes_on_resume(const Config& now, const Config& recorded)
 std::optional<Summary> finished_summary(const fs::path& run) {
   const fs::path file = run / "summary.json";
   if (!fs::exists(file)) return std::nullopt;
+  const Json json = Json::parse(read_file(file), nullptr, false);
+  if (!json.is_object())
+    throw Error(fmt::format("{}: is not JSON: damaged; remove it to go on from the checkpoint", file.string()));
   Summary summary;
   try {
-    summary = summary_from_json(Json::parse(read_file(file)));
-  } catch (const nlohmann::json::exception&) {
-    throw Error(
-        fmt::format("{}: is not the summary of a run: damaged; remove it to go on from the checkpoint", file.string()));
+    summary = summary_from_json(json);
+  } catch (const Error& e) {
+    throw Error(fmt::format("{}: {}; remove it to go on from the checkpoint", file.string(), e.what()));
   }
   return summary.status == "interrupted" ? std::nullopt : std::optional(summary);
 }
 
-bool goes_further(const std::vector<Change>& changes) {
-  return std::any_of(changes.begin(), changes.end(), [](const Change& c) {
-    const Option* option = find_option(c.option, kTrain);
-    return option->resume != Option::OnResume::free;
-  });
+std::string ended_report(const std::string& run, const Summary& end) {
+  return fmt::format("{}: this run has ended ({} at step {}); {} would go on with it\n", run, end.status,
+                     end.steps.value_or(0),
+                     end.status == "diverged" ? "a lower --lr with --force" : "a larger --steps or --epochs");
 }
 
-void record_resumption(const fs::path& run, const Config& now, const std::vector<Change>& changes,
-                       const std::string& checkpoint) {
-  fs::remove(run / "summary.json");
-  const Json before = Json::parse(read_file(run / "config.json")), after = to_json(now);
-  Json merged = before, noted = Json::object();
-  for (const Change& change : changes) {
-    merged[change.option] = after[change.option];
-    noted[change.option] = {{"before", change.before}, {"now", change.now}};
-  }
-  if (!changes.empty()) write_file(run / "config.json", json_text(merged) + "\n");
+Earlier look_at_run(const Config& config) {
+  const fs::path path = config.resume;
+  Earlier run{RunFolder::reopen(path), changes_on_resume(config, run_config(path)), {}, {}};
+  if (config.repeat > 1) return run;  // its seeds have folders of their own
+  run.finished = finished_summary(path);
+  const bool ended = run.finished.has_value();
+  if (std::any_of(run.changes.begin(), run.changes.end(), [](const Change& change) {
+        return find_option(change.option, kTrain)->resume != Option::OnResume::free;
+      }))
+    run.finished.reset();
+  if (run.finished) return run;
 
-  const Json line = {{"format_version", kFormatVersion},
-                     {"from", checkpoint},
-                     {"changes", noted},
-                     {"machine", machine_json(this_machine(), measure_load(), now.threads)}};
+  std::vector<std::string> complaints;
+  run.from = Checkpoints(path).newest(complaints);
+  for (const std::string& complaint : complaints) std::cerr << complaint << "; the one before it is used\n";
+  if (!run.from && !config.force && (ended || fs::exists(path / "model.safetensors")))
+    throw UsageError(
+        fmt::format("{}: has no checkpoint any more to go on from; begin a new run, or --force to begin this "
+                    "one anew",
+                    path.string()));
+  return run;
+}
+
+void check_goes_on(const Earlier& earlier, const Config& config, const Problem& problem) {
+  const fs::path path = config.resume;
+  if (!config.force && (earlier.from || fs::exists(path / "data.json"))) check_same_data(path, problem.data());
+  const int64_t step = earlier.from ? run_state(earlier.from->state.at("run")).step : 0;
+  if (const int64_t last = total_steps(config, problem); last < step)
+    throw UsageError(fmt::format("{}: is at step {} already, but --steps and --epochs end it at step {}; ask for more",
+                                 path.string(), step, last));
+}
+
+void record_changes(const fs::path& run, const Config& config, const std::vector<Change>& changes) {
+  Json recorded = Json::parse(read_file(run / "config.json"));
+  const Json now = to_json(config);
+  for (const Change& change : changes) recorded[change.option] = now[change.option];
+  if (!changes.empty()) write_file(run / "config.json", json_text(recorded) + "\n");
+  fs::remove(run / "summary.json");
+}
+
+void record_resumption(const Earlier& earlier, const Config& config, const Dataset& data) {
+  const fs::path run = config.resume;
+  Json line = {{"format_version", kFormatVersion},
+               {"from", earlier.from ? Json(earlier.from->name) : Json()},
+               {"changes", Json::object()},
+               {"data", hash_text(data)},
+               {"machine", machine_json(this_machine(), measure_load(), config.threads)}};
+  for (const Change& change : earlier.changes)
+    line["changes"][change.option] = {{"before", change.before}, {"now", change.now}};
   const fs::path file = run / "resumes.jsonl";
-  std::string lines = fs::exists(file) ? read_file(file) : "";
-  write_file(file, lines + json_text(line, -1) + "\n");
+  write_file(file, (fs::exists(file) ? read_file(file) : "") + json_text(line, -1) + "\n");
+  write_json(run / "data.json", data_json(data));
+  record_changes(run, config, earlier.changes);
+  if (earlier.from) Checkpoints(run).remove_after(earlier.from->name);
 }
 
 }  // namespace tapedeck

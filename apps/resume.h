@@ -1,11 +1,12 @@
-// --resume DIR: what the options may change, and what the folder of a run says of its past.
+// --resume DIR: what the folder says of the run's past, what the options may change, and the note of it in the folder.
 #pragma once
-#include <filesystem>
 #include <optional>
 #include <string>
 #include <vector>
 
-#include "apps/config.h"
+#include "apps/checkpoint.h"
+#include "apps/problem.h"
+#include "apps/record.h"
 #include "apps/summary.h"
 
 namespace tapedeck {
@@ -20,12 +21,25 @@ std::vector<Change> changes_on_resume(const Config& now, const Config& recorded)
 
 // What a finished run came to; none while it is not finished: its process was stopped, or killed.
 std::optional<Summary> finished_summary(const std::filesystem::path& run);
+std::string ended_report(const std::string& run, const Summary& end);  // that nothing is left to do, and what would be
 
-// Whether a finished run has more to do now: another length, target or patience.
-bool goes_further(const std::vector<Change>& changes);
+// A run that is to go on. Its folder is locked, and nothing in it has been changed yet.
+struct Earlier {
+  RunFolder folder;
+  std::vector<Change> changes;
+  std::optional<Summary> finished;  // set: there is nothing left to do
+  std::optional<Checkpoint> from;   // none: it was stopped before its first checkpoint, and begins anew
+};
+// Looks at config.resume. A damaged checkpoint that is passed over is told on stderr. Throws Error when all are
+// damaged, and UsageError when a run that got further has no checkpoint to go on from.
+Earlier look_at_run(const Config& config);
 
-// Notes the changed options in config.json and the resumption in resumes.jsonl; what the earlier end left is removed.
-void record_resumption(const std::filesystem::path& run, const Config& now, const std::vector<Change>& changes,
-                       const std::string& checkpoint);
+// Throws UsageError when the data has changed (unless --force), or the run is already past its new end.
+void check_goes_on(const Earlier& earlier, const Config& config, const Problem& problem);
+
+// Once the run stands where it was: notes changed options and data, adds a line to resumes.jsonl, and takes away what
+// the earlier end left: its summary, and checkpoints that are damaged.
+void record_resumption(const Earlier& earlier, const Config& config, const Dataset& data);
+void record_changes(const std::filesystem::path& run, const Config& config, const std::vector<Change>& changes);
 
 }  // namespace tapedeck

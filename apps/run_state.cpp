@@ -47,7 +47,8 @@ TargetTracker tracker(const Json& j) {
 }  // namespace
 
 Json to_json(const RunState& s) {
-  Json out = {{"step", s.step}, {"examples", s.examples}, {"batches", s.batches}};
+  Json out = {
+      {"step", s.step}, {"examples", s.examples}, {"optimizer_steps", s.optimizer_steps}, {"batches", s.batches}};
   out["window"] = {{"size", s.window.size},
                    {"seen", s.window.seen},
                    {"batches", s.window.batches},
@@ -66,6 +67,7 @@ Json to_json(const RunState& s) {
 RunState run_state(const Json& j) {
   RunState s;
   s.step = j.at("step"), s.examples = j.at("examples"), s.batches = j.at("batches");
+  s.optimizer_steps = j.at("optimizer_steps");
   const Json& window = j.at("window");
   s.window = {window.at("size"), window.at("seen"), window.at("batches"), number(window.at("loss")),
               window.at("seconds")};
@@ -81,10 +83,18 @@ RunState run_state(const Json& j) {
   return s;
 }
 
-Json to_json(const TrainingClock::Reading& reading) { return {{"phases", reading.sums}, {"total", reading.total}}; }
+// By name, so that a phase may be added without moving the times of older checkpoints.
+Json to_json(const TrainingClock::Reading& reading) {
+  Json out = {{"total", reading.total}};
+  for (size_t i = 0; i < kPhases; ++i) out["seconds"][phase_names[i]] = reading.sums[i];
+  return out;
+}
 
 TrainingClock::Reading clock_reading(const Json& json) {
-  return {json.at("phases").get<std::array<double, kPhases>>(), json.at("total")};
+  TrainingClock::Reading reading;
+  reading.total = json.at("total");
+  for (size_t i = 0; i < kPhases; ++i) reading.sums[i] = json.at("seconds").value(phase_names[i], 0.0);
+  return reading;
 }
 
 }  // namespace tapedeck

@@ -20,6 +20,7 @@ struct LossSum {
 
 struct RunState {
   int64_t step = 0, examples = 0;  // finished steps, and the examples they took
+  int64_t optimizer_steps = 0;     // those that changed the weights
   int64_t batches = 0;             // forwards ever: the step number of dropout's random numbers
 
   struct Window {                // the step that has begun, up to --accumulate batches

@@ -3,6 +3,7 @@
 #include <fmt/format.h>
 
 #include <cmath>
+#include <iostream>
 #include <iterator>
 
 #include "apps/stats.h"
@@ -29,6 +30,12 @@ std::vector<double> seconds_to_target(const std::vector<Summary>& runs) {
 }
 
 }  // namespace
+
+void print_report(const Config& config, const std::string& report, const Json& document) {
+  Json out = {{"format_version", kFormatVersion}};
+  out.update(document);
+  std::cout << (config.json ? json_text(out) + "\n" : report);
+}
 
 std::string run_report(const Summary& s, const Trainer& trainer, const Problem& problem) {
   std::string out;

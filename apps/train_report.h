@@ -9,6 +9,9 @@
 
 namespace tapedeck {
 
+// On stdout: the document with --json, else the report.
+void print_report(const Config& config, const std::string& report, const Json& document);
+
 std::string run_report(const Summary& summary, const Trainer& trainer, const Problem& problem);
 
 struct RepeatStatistics {  // of the seconds to the target on the training clock; runs that missed count as infinite

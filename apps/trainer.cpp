@@ -31,30 +31,33 @@ Trainer::Trainer(const Config& config, const Problem& problem, Device device, Tr
   state_.schedule = make_schedule(config, problem);
 }
 
-Summary Trainer::run(const Checkpoint* from) {
+void Trainer::begin(const Checkpoint* from) {
   {
     const auto warming = clock_.enter(Phase::warmup);
     warm_up(config_, problem_, device_, dtype_);
   }
-  {
-    const auto making = clock_.enter(Phase::init);
-    const uint64_t seed = static_cast<uint64_t>(config_.seed);
-    learner_.emplace(config_, problem_, seed, device_, dtype_);
-    if (from) restore(*from);
-    const int64_t rows = std::ssize(problem_.data().train);
-    const Position next{state_.examples / rows, state_.examples % rows + state_.window.seen};
-    const auto workers = config_.workers.value_or(default_workers(problem_));
-    feed_.emplace(problem_, config_.batch, seed, next, static_cast<int>(workers), config_.prefetch);
-    backend(device_).arena().reset_peak();
-    last_save_ = steady_seconds();
-  }
+  const auto making = clock_.enter(Phase::init);
+  const uint64_t seed = static_cast<uint64_t>(config_.seed);
+  learner_.emplace(config_, problem_, seed, device_, dtype_);
+  if (from) restore(*from);
+  const int64_t rows = std::ssize(problem_.data().train);
+  const Position next{state_.examples / rows, state_.examples % rows + state_.window.seen};
+  const auto workers = config_.workers.value_or(default_workers(problem_));
+  feed_.emplace(problem_, config_.batch, seed, next, static_cast<int>(workers), config_.prefetch);
+  if (folder_) folder_->keep_metrics(metrics_bytes_);
+  backend(device_).arena().reset_peak();
+  last_save_ = steady_seconds();
+}
+
+Summary Trainer::run() {
+  if (!feed_) begin();
   try {
     train();
-    return summarise();
+    return finish();
   } catch (const Stopped&) {
     status_ = "interrupted";
     if (folder_) save_checkpoint();
-    return summarise();
+    return finish();
   }
 }
 

@@ -24,10 +24,13 @@ class Trainer {
       const Config& config, const Problem& problem, Device device, TrainingClock& clock, Progress& progress,
       RunFolder* folder, Stop stop = [] { return false; });
 
-  // Once. A divergence and an interruption are statuses of the summary, any other failure throws Error. From a
-  // checkpoint of the same model and optimizer the run goes on bitwise; where its length has changed, the progress says
-  // the old and the new.
-  Summary run(const Checkpoint* from = nullptr);
+  // Warms up and makes the model; from a checkpoint of the same model and optimizer the run then goes on bitwise. Where
+  // its length has changed, the progress says the old and the new. Throws Error when the checkpoint does not fit.
+  void begin(const Checkpoint* from = nullptr);
+
+  // Once; begins first where nobody has. A divergence and an interruption are statuses of the summary, any other
+  // failure throws Error.
+  Summary run();
 
   Checkpoint checkpoint();  // of where the run stands
 
@@ -51,8 +54,12 @@ class Trainer {
   bool checkpoint_due() const;
   bool save_checkpoint();  // false: weights are not finite, nothing was saved
   void restore(const Checkpoint& from);
+  void restore_tensors(const Checkpoint& from);
+  void restore_schedule(const Schedule& in_effect);
+  Summary finish();  // scores and saves, as far as the status allows
+  void conclude();   // the status and the reason that the run ends with
   void save_weights();
-  Summary summarise();
+  Summary summary() const;
   void fill_memory(Summary& summary) const;
 
   const Config& config_;
@@ -70,6 +77,7 @@ class Trainer {
   RunState state_;
   std::string best_weights_;  // as a safetensors file
   std::string status_ = "done", reason_;
+  std::optional<Score> test_;
 
   double load_seconds_before_ = 0;  // of earlier processes of this run
   int64_t metrics_bytes_ = 0;

@@ -1,4 +1,6 @@
 // How a run is saved, and how it goes on from there.
+#include <algorithm>
+
 #include "apps/trainer.h"
 #include "apps/weights.h"
 #include "engine/safetensors.h"
@@ -20,12 +22,12 @@ bool Trainer::checkpoint_due() const {
 }
 
 Checkpoint Trainer::checkpoint() {
+  state_.optimizer_steps = learner_->optimizer.steps();
   Checkpoint out{
       .name = checkpoint_name(state_.step, state_.window.batches, evaluation_due()), .state = {}, .files = {}};
   out.state = {{"run", to_json(state_)},
                {"clock", to_json(clock_.reading())},
                {"load_seconds", load_seconds_before_ + feed_->load_seconds()},
-               {"optimizer_steps", learner_->optimizer.steps()},
                {"metrics_bytes", metrics_bytes_}};
   out.files["weights.safetensors"] = weights_file(learner_->parameters);
   if (!best_weights_.empty()) out.files["best.safetensors"] = best_weights_;
@@ -57,17 +59,37 @@ bool Trainer::save_checkpoint() {
 }
 
 void Trainer::restore(const Checkpoint& from) {
+  const Schedule in_effect = state_.schedule;
+  const std::optional<TargetTracker> asked_for = state_.tracker;
+  try {
+    state_ = run_state(from.state.at("run"));
+    load_seconds_before_ = from.state.at("load_seconds");
+    metrics_bytes_ = from.state.at("metrics_bytes");
+    clock_.go_on_from(clock_reading(from.state.at("clock")));
+  } catch (const nlohmann::json::exception&) {
+    throw Error(
+        text("checkpoint {}: its state.json does not say where the run stands: of another version?", from.name));
+  }
+  restore_tensors(from);
+  if (const auto& old = state_.tracker; !old || !asked_for || old->target() != asked_for->target())
+    state_.tracker = asked_for;  // another target: no evaluation has held it yet
+
+  const int64_t rows = std::ssize(problem_.data().train);
+  const int64_t window = std::min(rows - state_.examples % rows, config_.batch * config_.accumulate);
+  if (state_.window.seen > 0 && state_.window.size != window)
+    state_.window = {};  // --batch or --accumulate has changed: the step begins anew
+  restore_schedule(in_effect);
+  saved_ = from.name;
+}
+
+void Trainer::restore_tensors(const Checkpoint& from) {
   const auto file = [&](const char* name) {
     const auto found = from.files.find(name);
     CHECK(found != from.files.end(), "checkpoint {}: holds no {}", from.name, name);
     return std::string_view(found->second);
   };
-  const Schedule fresh = state_.schedule;  // of the options in effect
-  const std::optional<TargetTracker> no_crossing_yet = state_.tracker;
-  state_ = run_state(from.state.at("run"));
-  if (const auto& old = state_.tracker; !old || !no_crossing_yet || old->target() != no_crossing_yet->target())
-    state_.tracker = no_crossing_yet;
   load_weights(learner_->parameters, file("weights.safetensors"), from.name + "/weights.safetensors", problem_.data());
+  if (from.files.contains("best.safetensors")) best_weights_ = file("best.safetensors");
 
   std::vector<std::pair<std::string, Tensor>> moments;
   for (const auto& [name, tensor] : from_safetensors(file("training.safetensors"), from.name)) {
@@ -83,30 +105,24 @@ void Trainer::restore(const Checkpoint& from) {
         state_.losses.push_back({static_cast<int64_t>(pairs[i]), pairs[i + 1]});
     }
   }
-  learner_->optimizer.restore(moments, from.state.at("optimizer_steps"));
-  if (from.files.contains("best.safetensors")) best_weights_ = file("best.safetensors");
+  learner_->optimizer.restore(moments, state_.optimizer_steps);
+}
 
-  if (state_.window.seen > 0) {  // of another size, when --batch or --accumulate was changed: the step begins anew
-    const int64_t rows = std::ssize(problem_.data().train);
-    if (state_.window.size != std::min(rows - state_.examples % rows, config_.batch * config_.accumulate))
-      state_.window = {};
-  }
-  Schedule went_on = fresh;
-  went_on.total = state_.schedule.total, went_on.bent_at = state_.schedule.bent_at;
-  went_on.bent_done = state_.schedule.bent_done;
-  state_.schedule = went_on.total == fresh.total ? went_on : went_on.bent(state_.step, fresh.total);
-  if (went_on.total != fresh.total)
-    progress_.message(
-        text("the run now ends at step {} instead of {}{}", fresh.total, went_on.total,
-             fresh.kind == Schedule::Kind::constant
-                 ? ""
-                 : "; the rate goes on from where it is, and what is left of its decay is spread over the "
-                   "steps that are left"));
-  clock_.go_on_from(clock_reading(from.state.at("clock")));
-  load_seconds_before_ = from.state.at("load_seconds");
-  metrics_bytes_ = from.state.at("metrics_bytes");
-  if (folder_) folder_->keep_metrics(metrics_bytes_);
-  saved_ = from.name;
+// The rate is that of the options in effect, at the share of the decay that is done; see schedule.h where the length of
+// the run has changed.
+void Trainer::restore_schedule(const Schedule& in_effect) {
+  const Schedule saved = state_.schedule;
+  state_.schedule = in_effect;
+  state_.schedule.total = saved.total, state_.schedule.bent_at = saved.bent_at;
+  state_.schedule.bent_done = saved.bent_done;
+  if (saved.total == in_effect.total) return;
+  state_.schedule = state_.schedule.bent(state_.step, in_effect.total);
+  const bool decays = in_effect.kind != Schedule::Kind::constant;
+  progress_.message(text("the run now ends at step {} instead of {}{}", in_effect.total, saved.total,
+                         decays
+                             ? "; the rate goes on from where it is, and what is left of its decay is spread over the "
+                               "steps that are left"
+                             : ""));
 }
 
 }  // namespace tapedeck

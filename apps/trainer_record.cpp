@@ -52,7 +52,7 @@ void Trainer::fill_memory(Summary& s) const {
   s.memory.activations_peak = peak - 2 * values - state;
 }
 
-Summary Trainer::summarise() {
+void Trainer::conclude() {
   if (const std::string path = learner_->parameters.broken_value(); !path.empty() && status_ != "diverged") {
     status_ = "diverged";
     reason_ = text("diverged by step {}: weights of {} are not finite, so no model is saved. Try a lower --lr (now {})",
@@ -63,19 +63,25 @@ Summary Trainer::summarise() {
   if (config_.patience && status_ != "diverged" && state_.evaluations_without_gain >= *config_.patience)
     reason_ = text("stopped early at step {}: the validation loss has not improved for {} evaluations", state_.step,
                    state_.evaluations_without_gain);
+}
+
+Summary Trainer::finish() {
+  conclude();
   const bool ended = status_ != "diverged" && status_ != "interrupted";
-  std::optional<Score> test;
   if (ended) {
     const auto evaluating = clock_.enter(Phase::eval);
     if (state_.last_evaluation != state_.step) state_.validation = score(problem_.data().validation);
-    test = score(problem_.data().test);
+    test_ = score(problem_.data().test);
+  } else {
+    state_.validation.reset();
   }
-  if (folder_ && status_ != "interrupted") {
-    save_weights();
-    if (ended) save_checkpoint();
-  }
+  if (folder_ && status_ != "interrupted") save_weights();
+  if (folder_ && ended) save_checkpoint();
   progress_.finish();
+  return summary();
+}
 
+Summary Trainer::summary() const {
   Summary s;
   fill(s, config_);
   fill(s, clock_);
@@ -94,9 +100,9 @@ Summary Trainer::summarise() {
     std::for_each(state_.losses.end() - window, state_.losses.end(), [&](const LossSum& step) { last.add(step); });
     s.final.train_loss = last.mean();
   }
-  if (ended && state_.validation)
+  if (state_.validation)
     s.final.validation_loss = state_.validation->loss, s.final.validation_accuracy = state_.validation->accuracy;
-  if (test) s.final.test_loss = test->loss, s.final.test_accuracy = test->accuracy;
+  if (test_) s.final.test_loss = test_->loss, s.final.test_accuracy = test_->accuracy;
   s.step_ms = state_.times.summary();
   const double seconds = clock_.training();
   if (state_.step > 0 && seconds > 0) {

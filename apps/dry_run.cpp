@@ -1,0 +1,42 @@
+#include "apps/dry_run.h"
+
+#include <fmt/format.h>
+
+#include <nlohmann/json.hpp>
+
+#include "apps/cli.h"
+#include "apps/experiment.h"
+#include "apps/train_report.h"
+
+namespace tapedeck {
+
+int dry_run(const Config& config, const Problem& problem, Device device) {
+  const auto model = make_model(config, problem);
+  int64_t parameters = 0;
+  for (const Parameter* p : model->parameters()) parameters += p->shape.count();
+  const double step_flops = model->training_flops() * static_cast<double>(config.batch * config.accumulate);
+  const MemoryForecast memory = forecast_memory(config, problem, device, find_precision(config));
+  const double mib = 1 << 20;
+  std::string report = describe(config);
+  report += fmt::format("\n{} parameters, {:.4g} FLOP a step, {} steps ({} an epoch)\n", parameters, step_flops,
+                        total_steps(config, problem), steps_per_epoch(config, problem));
+  report += fmt::format(
+      "memory at the peak of a run: {:.1f} MiB (parameters {:.1f}, gradients {:.1f}, optimizer {:.1f}, activations "
+      "{:.1f}), "
+      "extrapolated from two small steps\n",
+      memory.peak / mib, memory.parameters / mib, memory.gradients / mib, memory.optimizer / mib,
+      (memory.peak - memory.parameters - memory.gradients - memory.optimizer) / mib);
+  Json document = {{"format_version", kFormatVersion},
+                   {"config", to_json(config)},
+                   {"parameters", parameters},
+                   {"flops_per_step", step_flops},
+                   {"steps", total_steps(config, problem)}};
+  document["memory"] = {{"peak_bytes", memory.peak},
+                        {"parameters", memory.parameters},
+                        {"gradients", memory.gradients},
+                        {"optimizer", memory.optimizer}};
+  print_report(config, report, document);
+  return exit_done;
+}
+
+}  // namespace tapedeck
