@@ -1,13 +1,13 @@
 #include "apps/checkpoint.h"
 
 #include <fmt/format.h>
-#include <zlib.h>
 
 #include <algorithm>
 #include <tuple>
 
 #include "apps/files.h"
 #include "apps/record.h"
+#include "data/checksum.h"
 #include "engine/check.h"
 
 namespace tapedeck {
@@ -17,9 +17,7 @@ namespace fs = std::filesystem;
 
 constexpr const char* state_file = "state.json";
 
-uint32_t checksum(std::string_view bytes) {
-  return static_cast<uint32_t>(crc32_z(0, reinterpret_cast<const Bytef*>(bytes.data()), bytes.size()));
-}
+uint32_t checksum(std::string_view bytes) { return crc32_of(bytes.data(), bytes.size()); }
 
 constexpr std::string_view before_evaluation = "-before-evaluation";
 
@@ -48,7 +46,7 @@ std::optional<int64_t> checkpoint_steps(const std::string& name) {
 
 void Checkpoints::save(const Checkpoint& checkpoint) const {
   const fs::path path = folder_ / checkpoint.name;
-  if (fs::exists(path)) return;
+  if (fs::exists(path / state_file)) return;
   for (const auto& entry : fs::exists(folder_) ? fs::directory_iterator(folder_) : fs::directory_iterator())
     if (entry.path().extension() == unfinished) fs::remove_all(entry.path());  // of a process that was killed
 
@@ -74,7 +72,8 @@ std::vector<fs::path> Checkpoints::list() const {
   std::vector<fs::path> found;
   if (fs::is_directory(folder_))
     for (const auto& entry : fs::directory_iterator(folder_))
-      if (order_of(entry.path().filename().string())) found.push_back(entry.path());
+      if (order_of(entry.path().filename().string()) && fs::exists(entry.path() / state_file))
+        found.push_back(entry.path());
   std::sort(found.begin(), found.end(), [](const fs::path& a, const fs::path& b) {
     return *order_of(a.filename().string()) < *order_of(b.filename().string());
   });

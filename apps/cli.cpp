@@ -5,6 +5,7 @@
 #include <CLI/CLI.hpp>
 #include <cerrno>
 #include <cstring>
+#include <filesystem>
 #include <iostream>
 #include <map>
 #include <new>
@@ -180,6 +181,8 @@ int run_command_line(int argc, const char* const* argv, std::span<const Command>
   } catch (const std::length_error&) {
     return report(running, "out of memory: a size is larger than memory can be; try a smaller --batch or --hidden",
                   exit_out_of_memory);
+  } catch (const std::filesystem::filesystem_error& e) {
+    return report(running, fmt::format("{}: {}", e.path1().string(), e.code().message()), exit_failed);
   } catch (const std::exception& e) {
     return report(running, e.what(), exit_failed);
   }

@@ -128,6 +128,10 @@ Config configure(std::string_view command, const std::vector<Setting>& flags, co
       config.origins["threads"] = Origin::environment;
     }
   apply_flags(config, flags, bit);
+  if (resumes) {  // a new length takes the place of the old one, whichever way it was said
+    if (config.origin("steps") == Origin::flag && config.origin("epochs") != Origin::flag) config.epochs.reset();
+    if (config.origin("epochs") == Origin::flag && config.origin("steps") != Origin::flag) config.steps.reset();
+  }
   fill_defaults(config);
   check_together(config);
   if (resumes) config.out = config.resume;

@@ -9,6 +9,7 @@
 #include "apps/cli.h"
 #include "apps/commands.h"
 #include "apps/describe_data.h"
+#include "apps/files.h"
 #include "apps/problem.h"
 #include "apps/progress.h"
 #include "apps/record.h"
@@ -70,9 +71,7 @@ void convert_dataset(const Config& config) {
 }  // namespace
 
 int run_data_convert(const Config& config) {
-  if (std::filesystem::exists(config.to) && !config.force)
-    throw UsageError(
-        fmt::format("--to {}: is there already; choose another name, or --force to replace it", config.to));
+  refuse_to_replace("to", config.to, config.force);
   if (!config.quiet) std::cerr << "reading " << config.data << std::endl;
   const DataSpec spec = parse_data(config.data);
   if (spec.kind->name == "text")

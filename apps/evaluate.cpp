@@ -130,6 +130,7 @@ Json document(const Config& asked, const Scored& s) {
 }  // namespace
 
 int run_evaluate(const Config& asked) {
+  if (!asked.predictions.empty()) refuse_to_replace("predictions", asked.predictions, asked.force);
   const Device device = prepare_machine(asked);
   const SavedModel saved = find_saved_model(asked.run);
   if (saved.run.empty())

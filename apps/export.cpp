@@ -50,6 +50,7 @@ int run_export(const Config& asked) {
   std::error_code not_there;
   if (std::filesystem::equivalent(model.source, asked.to, not_there))
     throw UsageError(fmt::format("--to {}: is the file to read; name another", asked.to));
+  refuse_to_replace("to", asked.to, asked.force);
   const std::vector<NamedTensor> tensors = from_safetensors(model.bytes, model.source);
   const std::string npz = to_npz(tensors);
   write_file(asked.to, npz);

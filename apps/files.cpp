@@ -70,7 +70,8 @@ void write_folder(const fs::path& path, const std::map<std::string, std::string>
   try {
     const fs::path parent = path.parent_path();
     std::error_code cause;
-    if (fs::create_directories(parent, cause) && !cause) sync_folder(parent.parent_path());
+    if (fs::create_directory(parent, cause)) sync_folder(parent.parent_path());
+    if (cause) failed(path, "made", cause.value());
     if (fs::create_directory(building, cause); cause) failed(path, "made", cause.value());
     for (const auto& [name, bytes] : files) write_through(building / name, path / name, bytes);
     sync_folder(building);
@@ -82,6 +83,12 @@ void write_folder(const fs::path& path, const std::map<std::string, std::string>
   }
 }
 
+void refuse_to_replace(const char* option, const std::string& path, bool force) {
+  std::error_code none;
+  if (!force && fs::is_regular_file(path, none))
+    throw UsageError(text("--{} {}: is there already; choose another name, or --force to replace it", option, path));
+}
+
 void remove_folder(const fs::path& path) {
   std::error_code cause;
   fs::rename(path, temporary(path), cause);
@@ -90,10 +97,12 @@ void remove_folder(const fs::path& path) {
 }
 
 std::string read_file(const fs::path& path) {
+  std::error_code none;
+  if (fs::is_directory(path, none)) failed(path, "read", EISDIR);
   std::ifstream in(path, std::ios::binary);
   if (!in) failed(path, "read", errno);
   std::string bytes{std::istreambuf_iterator<char>(in), {}};
-  if (in.bad() || fs::is_directory(path)) failed(path, "read", fs::is_directory(path) ? EISDIR : EIO);
+  if (in.bad()) failed(path, "read", EIO);
   return bytes;
 }
 

@@ -12,8 +12,11 @@ namespace tapedeck {
 // (/dev/stdout) is written in place. Throws Error with path and cause.
 void write_file(const std::filesystem::path& path, std::string_view bytes);
 
+// Throws UsageError where a file of this name is there already, unless forced. Devices and pipes are written to.
+void refuse_to_replace(const char* option, const std::string& path, bool force);
+
 // Makes a folder that holds these files; it appears at once, complete. Throws Error with path and cause, and then
-// nothing is left of it. The folder must not exist.
+// nothing is left of it. The folder must not exist; the one above its parent must.
 void write_folder(const std::filesystem::path& path, const std::map<std::string, std::string>& files);
 
 // fsync, where there is a disk to force things to: pipes and devices have none. False with errno on failure.

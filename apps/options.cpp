@@ -136,7 +136,7 @@ const Option kOptions[] = {
     {.name = "out", .member = &C::out, .commands = kTrain,
      .help = "run folder to make", .fallback = "runs/MODEL-DATA-NNN", .synonyms = "output out-dir output-dir",
      .of_one_run = true},
-    {.name = "force", .member = &C::force, .commands = kTrain | kDataConvert,
+    {.name = "force", .member = &C::force, .commands = kTrain | kDataConvert | kEvaluate | kExport,
      .help = "replace the run that --out holds, or convert's file; --resume: go on though options differ", .synonyms = "overwrite",
      .of_one_run = true},
     {.name = "note", .member = &C::note, .commands = kTrain,

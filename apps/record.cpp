@@ -41,12 +41,6 @@ bool holds_run(const fs::path& folder) {
   return false;
 }
 
-// The runs of an earlier --repeat stand in folders seed-NUMBER.
-bool is_seed(const fs::path& folder) {
-  const std::string name = folder.filename().string();
-  return name.starts_with("seed-") && name.size() > 5 && name.find_first_not_of("0123456789", 5) == name.npos;
-}
-
 void remove_run(const fs::path& folder) {
   for (const char* file : kRunFiles) fs::remove_all(folder / file);
   for (const auto& entry : fs::directory_iterator(folder))
@@ -91,6 +85,11 @@ void clear_folder(const fs::path& path, bool force) try {
 }
 
 }  // namespace
+
+bool is_seed(const fs::path& folder) {
+  const std::string name = folder.filename().string();
+  return name.starts_with("seed-") && name.size() > 5 && name.find_first_not_of("0123456789", 5) == name.npos;
+}
 
 std::string json_text(const Json& document, int indent) {
   return document.dump(indent, ' ', false, Json::error_handler_t::replace);  // writes what is not finite as null

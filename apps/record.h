@@ -46,6 +46,9 @@ class FolderLock {
   int descriptor_;
 };
 
+// The runs of a --repeat stand in folders seed-NUMBER of its folder.
+bool is_seed(const std::filesystem::path& folder);
+
 class RunFolder {
  public:
   // Makes config.out, or the first free runs/MODEL-DATA-NNN, with missing parents, and writes config.json and

@@ -39,15 +39,26 @@ std::vector<Change> changes_on_resume(const Config& now, const Config& recorded)
   return changes;
 }
 
+Json kept_options(const Config& config) {
+  Json out = Json::object();
+  for (const Option& option : all_options())
+    if ((option.commands & kTrain) && !option.of_one_run && option.resume == Option::OnResume::same)
+      out[option.name] = shown(config, option);
+  return out;
+}
+
 std::optional<Summary> finished_summary(const fs::path& run) {
   const fs::path file = run / "summary.json";
   if (!fs::exists(file)) return std::nullopt;
   const Json json = Json::parse(read_file(file), nullptr, false);
-  if (!json.is_object())
-    throw Error(fmt::format("{}: is not JSON: damaged; remove it to go on from the checkpoint", file.string()));
+  if (!json.is_object() || json.value("format_version", Json()) != kFormatVersion)
+    throw Error(fmt::format(
+        "{}: is no summary of this version: damaged, or of a newer tapedeck; remove it to go on from the checkpoint",
+        file.string()));
   Summary summary;
   try {
     summary = summary_from_json(json);
+    CHECK(!summary.status.empty(), "says no status");
   } catch (const Error& e) {
     throw Error(fmt::format("{}: {}; remove it to go on from the checkpoint", file.string(), e.what()));
   }
@@ -75,6 +86,15 @@ Earlier look_at_run(const Config& config) {
   std::vector<std::string> complaints;
   run.from = Checkpoints(path).newest(complaints);
   for (const std::string& complaint : complaints) std::cerr << complaint << "; the one before it is used\n";
+  if (run.from && !config.force) {
+    const Json now = kept_options(config), then = run.from->state.value("options", Json::object());
+    for (const auto& [name, value] : then.items())
+      if (now.contains(name) && now[name] != value)
+        throw UsageError(
+            fmt::format("{}: config.json says --{} {}, but {} was made with {}; put it back, or --force to go on "
+                        "with it",
+                        path.string(), name, now[name].get<std::string>(), run.from->name, value.dump()));
+  }
   if (!run.from && !config.force && (ended || fs::exists(path / "model.safetensors")))
     throw UsageError(
         fmt::format("{}: has no checkpoint any more to go on from; begin a new run, or --force to begin this "

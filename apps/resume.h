@@ -19,6 +19,9 @@ struct Change {
 // rate, …) are refused with both values, unless --force is given.
 std::vector<Change> changes_on_resume(const Config& now, const Config& recorded);
 
+// The options that may not change, as text: a checkpoint keeps them, so that a config.json edited by hand is noticed.
+Json kept_options(const Config& config);
+
 // What a finished run came to; none while it is not finished: its process was stopped, or killed.
 std::optional<Summary> finished_summary(const std::filesystem::path& run);
 std::string ended_report(const std::string& run, const Summary& end);  // that nothing is left to do, and what would be

@@ -4,6 +4,7 @@
 
 #include "apps/checkpoint.h"
 #include "apps/files.h"
+#include "apps/record.h"
 #include "apps/resume.h"
 #include "engine/check.h"
 
@@ -40,7 +41,7 @@ SavedModel from_checkpoint(const fs::path& run) {
   std::vector<std::string> complaints;
   std::optional<Checkpoint> newest = Checkpoints(run).newest(complaints);
   for (const auto& entry : fs::directory_iterator(run))
-    if (!newest && entry.path().filename().string().starts_with("seed-"))
+    if (!newest && is_seed(entry.path()))
       throw Error(fmt::format("{}: holds the runs of several seeds; name one, such as {}", run.string(),
                               entry.path().string()));
   if (!newest)

@@ -24,8 +24,17 @@ int exit_code(const Summary& s) {
   return exit_done;
 }
 
+// As it may be pasted into a shell.
+std::string shell_word(const std::string& word) {
+  constexpr std::string_view plain = "abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ0123456789._-/+=:,@%";
+  if (!word.empty() && word.find_first_not_of(plain) == word.npos) return word;
+  std::string out = "'";
+  for (const char c : word) out += c == '\'' ? std::string("'\\''") : std::string(1, c);
+  return out + "'";
+}
+
 void say_how_to_go_on(const fs::path& run) {
-  std::cerr << fmt::format("go on with: tapedeck train --resume {}", run.string()) << std::endl;
+  std::cerr << fmt::format("go on with: tapedeck train --resume {}", shell_word(run.string())) << std::endl;
 }
 
 Problem load_problem(const Config& config, Device device, TrainingClock& clock) {

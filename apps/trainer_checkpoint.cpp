@@ -1,6 +1,7 @@
 // How a run is saved, and how it goes on from there.
 #include <algorithm>
 
+#include "apps/resume.h"
 #include "apps/trainer.h"
 #include "apps/weights.h"
 #include "engine/safetensors.h"
@@ -28,7 +29,8 @@ Checkpoint Trainer::checkpoint() {
   out.state = {{"run", to_json(state_)},
                {"clock", to_json(clock_.reading())},
                {"load_seconds", load_seconds_before_ + feed_->load_seconds()},
-               {"metrics_bytes", metrics_bytes_}};
+               {"metrics_bytes", metrics_bytes_},
+               {"options", kept_options(config_)}};
   out.files["weights.safetensors"] = weights_file(learner_->parameters);
   if (!best_weights_.empty()) out.files["best.safetensors"] = best_weights_;
 
@@ -71,8 +73,11 @@ void Trainer::restore(const Checkpoint& from) {
         text("checkpoint {}: its state.json does not say where the run stands: of another version?", from.name));
   }
   restore_tensors(from);
-  if (const auto& old = state_.tracker; !old || !asked_for || old->target() != asked_for->target())
-    state_.tracker = asked_for;  // another target: no evaluation has held it yet
+  const std::optional<TargetTracker>& saved = state_.tracker;
+  if (!asked_for || !saved || saved->target() != asked_for->target()) {
+    if (asked_for) state_.last_evaluation = 0;  // no evaluation has judged this target yet
+    state_.tracker = asked_for;
+  }
 
   const int64_t rows = std::ssize(problem_.data().train);
   const int64_t window = std::min(rows - state_.examples % rows, config_.batch * config_.accumulate);

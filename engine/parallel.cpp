@@ -1,6 +1,7 @@
 #include "engine/parallel.h"
 
 #include <atomic>
+#include <csignal>
 #include <exception>
 #include <mutex>
 #include <system_error>
@@ -61,12 +62,19 @@ class Team {
   }
 
  private:
+  // Signals go to the main thread: oneDNN's gemm moves the stack pointer into a buffer on the heap, where a handler
+  // would overwrite what lies beside it, and only the main thread's handler has a stack of its own.
   void hire(int64_t count) {
+    if (std::ssize(workers_) >= count) return;
+    sigset_t all, before;
+    sigfillset(&all);
+    pthread_sigmask(SIG_SETMASK, &all, &before);  // a thread begins with the mask of who makes it
     try {
       while (std::ssize(workers_) < count) workers_.emplace_back([this] { serve(); });
     } catch (const std::system_error&) {
       // The system gives no more threads; those that are there claim the other parts.
     }
+    pthread_sigmask(SIG_SETMASK, &before, nullptr);
   }
 
   // The ticket: generation (32 bits), parts (16), next part (16). Who moves `next` on by compare-and-swap owns that

@@ -163,7 +163,8 @@ TEST_CASE("export writes the weights of a finished run, of a checkpoint, or of a
   CHECK(unzip(npz).size() == 4);
   CHECK(npz == to_npz(from_safetensors(test::read_file(run + "/model.safetensors"), "model")));
 
-  const Json document = test::tapedeck({"export", run, "--to", to, "--json"}).json();
+  CHECK(mentions(test::tapedeck({"export", run, "--to", to}).err, {to, "is there already", "--force"}));
+  const Json document = test::tapedeck({"export", run, "--to", to, "--json", "--force"}).json();
   CHECK(document["step"] == 3);
   CHECK(document["arrays"][0]["shape"].size() == 2);
   CHECK(test::read_file(to) == npz);  // replaced by the same bytes

@@ -2,8 +2,7 @@
 #include "apps/checkpoint.h"
 #include "engine/random.h"
 #include "tests/process.h"
-#include "tests/program.h"
-#include "tests/test_data_folder.h"
+#include "tests/runs.h"
 
 #undef CHECK  // below it is doctest's
 #include <doctest/doctest.h>
@@ -14,23 +13,20 @@ namespace fs = std::filesystem;
 
 namespace {
 
-using Words = std::vector<std::string>;
-
-Words operator+(Words words, const Words& more) { return words.insert(words.end(), more.begin(), more.end()), words; }
-
 bool has_checkpoint(const std::string& run) { return !Checkpoints(run).list().empty(); }
 bool has_metrics(const std::string& run) {
   return fs::exists(run + "/metrics.jsonl") && fs::file_size(run + "/metrics.jsonl") > 0;
 }
 
 // Longer than any test waits.
-const Words endless = {"train", "--data", "blobs", "--hidden", "32", "--steps", "100000000", "--dropout", "0.1", "--schedule", "constant"};
+const Words endless = {"train",     "--data",    "blobs", "--hidden",   "32",      "--steps",
+                       "100000000", "--dropout", "0.1",   "--schedule", "constant"};
 
 }  // namespace
 
 // Fault: Ctrl-C loses the run, or hangs with loader threads, or truncates the checkpoint.
 TEST_CASE("interrupt: once, the run is saved, says how to go on, and leaves with 130") {
-  for (const int signal : {SIGINT, SIGTERM})
+  for (const int signal : {SIGINT, SIGTERM, SIGHUP})
     for (const char* workers : {"0", "4"}) {
       const TemporaryFolder folder;
       const std::string run = folder / "run";
@@ -54,6 +50,44 @@ TEST_CASE("interrupt: once, the run is saved, says how to go on, and leaves with
     }
 }
 
+// Fault: a handler runs on the stack of whatever it interrupts; in the midst of a matrix product that is a buffer on
+// the heap, and the signal overwrites what lies beside it.
+TEST_CASE("interrupt: a signal in the middle of a matrix product harms nothing") {
+  for (int round = 0; round < 25; ++round) {
+    const TemporaryFolder folder;
+    const std::string run = folder / "run";
+    Process process({"train", "--batch", "769", "--hidden", "64", "--steps", "1000000", "--quiet", "--out", run},
+                    folder.path());
+    REQUIRE(Process::within(30, [&] { return fs::exists(run + "/metrics.jsonl"); }));
+    std::this_thread::sleep_for(std::chrono::microseconds(random_bits(2, 0, site_of("signal"), round).word[0] % 90000));
+    process.signal(SIGINT);
+    INFO(process.err());
+    CHECK(process.wait(20) == exit_interrupted);
+  }
+}
+
+// Fault: standard error was closed, its number goes to metrics.jsonl, and the progress is written into that.
+TEST_CASE("streams that were closed by whoever started the program are not taken for files") {
+  const TemporaryFolder folder;
+  const std::string command = std::string(TAPEDECK_BINARY_DIR "/tapedeck train --steps 5 --log-every 1 --out ") +
+                              (folder / "run") + " <&- >&- 2>&-";
+  CHECK(std::system(command.c_str()) == 0);
+  CHECK(curve(folder / "run", "train_loss").size() == 5);  // every line is JSON
+}
+
+// Fault: the folder is gone, and the run goes on for hours into files that nobody can find.
+TEST_CASE("a run folder that is removed ends the run at the next checkpoint") {
+  const TemporaryFolder folder;
+  const std::string run = folder / "run";
+  Process process(endless + Words{"--out", run, "--checkpoint-every", "50"}, folder.path());
+  REQUIRE(Process::within(30, [&] { return has_checkpoint(run); }));
+  process.signal(SIGSTOP);
+  fs::rename(run, folder / "elsewhere");
+  process.signal(SIGCONT);
+  CHECK(process.wait(20) == exit_failed);
+  CHECK(contains(process.err(), run + "/checkpoint/step-"));
+}
+
 // Fault: a second Ctrl-C during the save that the first one began destroys what was saved before.
 TEST_CASE("interrupt: twice, the process leaves at once and the checkpoint before stays whole") {
   for (int round = 0; round < 5; ++round) {
@@ -68,6 +102,24 @@ TEST_CASE("interrupt: twice, the process leaves at once and the checkpoint befor
     CHECK(Checkpoints(run).newest(complaints).has_value());
     CHECK(complaints.empty());
   }
+}
+
+// The second one does not wait for a batch, which may take long.
+TEST_CASE("interrupt: twice, nothing more is finished or saved") {
+  const TemporaryFolder folder;
+  const std::string run = folder / "run";
+  Process process(
+      {"train", "--data", "blobs", "--batch", "3200", "--accumulate", "1000", "--hidden", "3000,3000", "--out", run},
+      folder.path());
+  REQUIRE(Process::within(60, [&] { return fs::exists(run + "/metrics.jsonl"); }));
+  std::this_thread::sleep_for(std::chrono::milliseconds(300));
+  process.signal(SIGINT);
+  process.signal(SIGTERM);
+  CHECK(process.wait(60) == exit_interrupted);
+  INFO(process.err());
+  CHECK_FALSE(contains(process.err(), "go on with"));
+  CHECK_FALSE(fs::exists(run + "/summary.json"));
+  CHECK_FALSE(has_checkpoint(run));
 }
 
 TEST_CASE("interrupt: a repeat goes on with the seed that was stopped, and ends as if it had not been") {
@@ -125,5 +177,7 @@ TEST_CASE("kill -9 at 50 random times during saves: the run goes on 50 times of 
   ++resumed;
   CHECK(resumed == 50);
   CHECK(read_file(run + "/model.safetensors") == read_file(folder / "straight/model.safetensors"));
+  for (const char* key : {"train_loss", "validation_loss", "gradient_norm"})
+    CHECK(curve(run, key) == curve(folder / "straight", key));
   for (const auto& entry : fs::directory_iterator(run + "/checkpoint")) CHECK(entry.path().extension() != ".tmp");
 }
