@@ -1,5 +1,9 @@
 // The program as a process that is signalled and killed.
+#include <atomic>
+
 #include "apps/checkpoint.h"
+#include "apps/interrupt.h"
+#include "engine/parallel.h"
 #include "engine/random.h"
 #include "tests/process.h"
 #include "tests/runs.h"
@@ -64,6 +68,34 @@ TEST_CASE("interrupt: a signal in the middle of a matrix product harms nothing")
     INFO(process.err());
     CHECK(process.wait(20) == exit_interrupted);
   }
+}
+
+TEST_CASE("interrupt: handlers have a stack of their own, and threads that compute take no signals") {
+  const Threads four(4);
+  const Interruption signals;
+  struct sigaction now;
+  for (const int signal : {SIGINT, SIGTERM, SIGHUP}) {
+    REQUIRE(sigaction(signal, nullptr, &now) == 0);
+    CHECK((now.sa_flags & SA_ONSTACK) != 0);
+  }
+  stack_t stack;
+  REQUIRE(sigaltstack(nullptr, &stack) == 0);
+  CHECK((stack.ss_flags & SS_DISABLE) == 0);
+  CHECK(stack.ss_size >= 32 * 1024);  // AVX-512 state alone takes 3 KiB of it
+
+  const auto caller = std::this_thread::get_id();
+  std::atomic<int> others{0}, open_to_signals{0};
+  for (int round = 0; round < 1000 && others < 10; ++round)
+    parallel_ranges(4, 1, [&](int64_t, int64_t) {
+      std::this_thread::sleep_for(std::chrono::milliseconds(1));  // so that the others get a part as well
+      if (std::this_thread::get_id() == caller) return;
+      sigset_t blocked;
+      pthread_sigmask(SIG_BLOCK, nullptr, &blocked);
+      ++others;
+      if (!sigismember(&blocked, SIGINT) || !sigismember(&blocked, SIGTERM)) ++open_to_signals;
+    });
+  CHECK(others >= 10);
+  CHECK(open_to_signals == 0);
 }
 
 // Fault: standard error was closed, its number goes to metrics.jsonl, and the progress is written into that.

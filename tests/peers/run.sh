@@ -1,5 +1,6 @@
 #!/usr/bin/env bash
-# Compares tapedeck with PyTorch on this machine: the same loss curve, then the time of a training step, interleaved.
+# Compares tapedeck with PyTorch on this machine: the same loss curve, weights that both read, and the time of a training
+# step, interleaved.
 # PyTorch (some GB) goes into its own virtual environment, once: $TAPEDECK_PEERS, default ~/.cache/tapedeck/peers.
 # usage: tests/peers/run.sh [MNIST_FOLDER]      from the project's root, with build/tapedeck built
 set -euo pipefail
@@ -16,4 +17,5 @@ if [ -d "$mnist" ]; then
 else
   echo "skipped: the loss curve needs MNIST and $mnist is not there"
 fi
+"$environment/bin/python" tests/peers/saved_weights.py build/tapedeck
 "$environment/bin/python" tests/peers/bench_step.py build/tapedeck

@@ -45,7 +45,7 @@ def check_run(program, precision, scratch):
     compare(f"{precision}: numpy.load of the export", dict(numpy.load(archive)), weights)
     saved_again = scratch / f"{precision}.again.safetensors"
     safetensors.torch.save_file(safetensors.torch.load_file(model), saved_again)
-    tapedeck(program, "export", saved_again, "--to", archive)
+    tapedeck(program, "export", saved_again, "--to", archive, "--force")
     compare(f"{precision}: written by safetensors.torch", dict(numpy.load(archive)), weights)
 
 
