@@ -100,7 +100,7 @@ class TargetTracker {
     bool confirmed = false;
   };
   explicit TargetTracker(Target target) : target_(std::move(target)) {}
-  TargetTracker(Target target, State state) : target_(std::move(target)), state_(std::move(state)) {}
+  TargetTracker(Target target, const State& state) : target_(std::move(target)), state_(state) {}
 
   bool observe(double metric, const Moment& at);  // call after each evaluation; true once confirmed
   bool reached() const { return state_.confirmed; }

@@ -47,11 +47,11 @@ TEST_CASE("csv: byte-order mark, quoted header and any line end give the same ta
   CHECK(plain.values == Numbers{1, 2, 3, 4});
   CHECK(plain.words == Strings{"0", "1"});
   CHECK(plain.lines == std::vector<int64_t>{2, 3});
-  for (const char* content : {"\xEF\xBB\xBF\"a\",\"b\",\"label\"\r\n1,2,0\r\n3,4,1", "a,b,label\r1,2,0\r3,4,1",
-                              "a,b,label\r1,2,0\r3,4,1\r", "a, b ,label\n1,2,0\r\n 3,\"4\",1\r",
-                              "\xEF\xBB\xBF"
-                              "a,b,label\n1,2,0\n\xEF\xBB\xBF"
-                              "3,4,1\n"}) {
+  const std::string mark = "\xEF\xBB\xBF";  // a byte-order mark
+  for (const std::string& content :
+       {mark + "\"a\",\"b\",\"label\"\r\n1,2,0\r\n3,4,1", std::string("a,b,label\r1,2,0\r3,4,1"),
+        std::string("a,b,label\r1,2,0\r3,4,1\r"), std::string("a, b ,label\n1,2,0\r\n 3,\"4\",1\r"),
+        mark + "a,b,label\n1,2,0\n" + mark + "3,4,1\n"}) {
     INFO(content);
     const CsvTable table = table_of(content);
     CHECK(table.layout.columns == plain.layout.columns);

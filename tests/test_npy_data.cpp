@@ -87,7 +87,7 @@ TEST_CASE("npy: without a label file the last column of a matrix is the answer")
 TEST_CASE("npy and idx: a label that is no class id is refused with file, row and value") {
   const TemporaryFolder folder;
   const std::string x = write(folder, "x.npy", "<f4", {20, 2}, counting<float>(40));
-  const auto refuses = [&](std::vector<double> labels, const char* message, bool numbers = false) {
+  const auto refuses = [&](const std::vector<double>& labels, const char* message, bool numbers = false) {
     const std::string y = write(folder, "y.npy", "<f8", {std::ssize(labels)}, labels);
     CHECK_THROWS_WITH_AS(load_npy(x, {.label = y, .regression = numbers}), Contains(message), Error);
   };
