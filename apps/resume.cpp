@@ -113,11 +113,11 @@ void check_goes_on(const Earlier& earlier, const Config& config, const Problem& 
 }
 
 void record_changes(const fs::path& run, const Config& config, const std::vector<Change>& changes) {
+  fs::remove(run / "summary.json");  // first: beside the new options it would say that the longer run has ended
   Json recorded = Json::parse(read_file(run / "config.json"));
   const Json now = to_json(config);
   for (const Change& change : changes) recorded[change.option] = now[change.option];
   if (!changes.empty()) write_file(run / "config.json", json_text(recorded) + "\n");
-  fs::remove(run / "summary.json");
 }
 
 void record_resumption(const Earlier& earlier, const Config& config, const Dataset& data) {

@@ -22,6 +22,7 @@ void flip_byte(const std::string& file, size_t at) {
 
 }  // namespace
 
+// Fault: a checkpoint that a crash or a disk has damaged is loaded, or makes the run unusable.
 TEST_CASE("resume: a damaged checkpoint is named and the one before is used") {
   const TemporaryFolder folder;
   const std::string run = folder / "run", straight = folder / "straight";
@@ -68,6 +69,7 @@ TEST_CASE("resume: a damaged checkpoint is named and the one before is used") {
   CHECK(contents(run)[run + "/metrics.jsonl"] == before.at(run + "/metrics.jsonl"));
 }
 
+// Fault: what a crash leaves half done counts as a checkpoint, or makes the metrics unreadable.
 TEST_CASE("resume: half a checkpoint and half a line of metrics, as a crash leaves them, do no harm") {
   const TemporaryFolder folder;
   const std::string run = folder / "run", straight = folder / "straight";
@@ -107,6 +109,7 @@ TEST_CASE("resume: a run that was killed before its first checkpoint begins anew
   CHECK(curve(run, "validation_loss") == curve(straight, "validation_loss"));
 }
 
+// Fault: the first seed of a repeat fails when it is taken up again, and the whole folder is cleaned away as unused.
 TEST_CASE("resume: a repeat whose seed cannot go on keeps its folder") {
   const TemporaryFolder folder;
   const std::string run = folder / "run";
@@ -121,6 +124,21 @@ TEST_CASE("resume: a repeat whose seed cannot go on keeps its folder") {
   CHECK(contents(run) == before);
 }
 
+// Fault: a crash after the new length was noted and before the old end was taken away: the run says that it has ended.
+TEST_CASE("resume: the old end is taken away before a new length is noted") {
+  const TemporaryFolder folder;
+  const std::string run = folder / "run";
+  REQUIRE(run_tapedeck(small + Words{"--steps", "30", "--out", run}).code == exit_done);
+  fs::create_directory(run + "/config.json.tmp");  // the note cannot be written: as if the process had ended there
+  CHECK(run_tapedeck({"train", "--resume", run, "--steps", "60"}).code == exit_failed);
+  CHECK_FALSE(fs::exists(run + "/summary.json"));
+  CHECK(read_json(run + "/config.json")["steps"]["value"] == 30);
+  fs::remove(run + "/config.json.tmp");
+  CHECK(run_tapedeck({"train", "--resume", run, "--steps", "60"}).code == exit_done);
+  CHECK(read_json(run + "/summary.json")["steps"] == 60);
+}
+
+// Fault: a file that a crash or a hand has damaged ends the program in the words of a library.
 TEST_CASE("resume: damaged files of the run folder are named in our words") {
   const TemporaryFolder folder;
   const std::string run = folder / "run";
@@ -140,6 +158,7 @@ TEST_CASE("resume: damaged files of the run folder are named in our words") {
     }
 }
 
+// Fault: weights that are not finite replace the last good checkpoint.
 TEST_CASE("weights that are not finite are never saved as a checkpoint") {
   const TemporaryFolder folder;
   const Outcome outcome =
@@ -174,6 +193,7 @@ TEST_CASE("a run that diverges leaves its last good checkpoint") {
   CHECK(read_json(run + "/summary.json")["status"] == "diverged");
 }
 
+// Fault: the disk is full in the middle of a save, and the old checkpoint is gone as well; or the run says it saved.
 TEST_CASE("a full disk: path and cause are named, and the last good checkpoint loads") {
   const TemporaryFolder folder;
   const std::string disk = folder / "disk";

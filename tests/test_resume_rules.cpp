@@ -103,7 +103,6 @@ TEST_CASE("resume: another length keeps the rate that the run has, and says old 
   CHECK(contents(run) == before);
 }
 
-// Fault: a checkpoint that a crash or a disk has damaged is loaded, or makes the run unusable.
 // Fault: checkpoints were removed to save space, and resuming quietly begins the finished run anew over its results.
 TEST_CASE("resume: a finished run without checkpoints is not begun anew unless forced") {
   const TemporaryFolder folder;
@@ -118,8 +117,6 @@ TEST_CASE("resume: a finished run without checkpoints is not begun anew unless f
   CHECK(run_tapedeck({"train", "--resume", run, "--steps", "60", "--force"}).code == exit_done);
 }
 
-// Fault: the first seed of a repeat fails when it is taken up again, and the whole folder is cleaned away as unused.
-// Fault: a file that a crash or a hand has damaged ends the program in the words of a library.
 // Fault: a run goes on with data that is not the one it began with.
 TEST_CASE("resume: data that has changed is refused with both, unless forced") {
   const TemporaryFolder folder;
@@ -186,6 +183,3 @@ TEST_CASE("resume: a folder belongs to one process at a time") {
     CHECK(contents(run) == before);
   }
 }
-
-// Fault: weights that are not finite replace the last good checkpoint.
-// Fault: the disk is full in the middle of a save, and the old checkpoint is gone as well; or the run says it saved.
