@@ -1,4 +1,4 @@
-// f32 products by oneDNN's sgemm, on the calling thread alone: backend_cpu.cpp splits the work among threads itself, so
+// f32 products by oneDNN's sgemm, on the calling thread alone: gemm_cpu.cpp splits the work among threads itself, so
 // that the epilogue of a part runs while it is in that thread's cache.
 #include <oneapi/dnnl/dnnl.h>
 
