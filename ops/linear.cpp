@@ -1,7 +1,7 @@
 // linear   y = f(z),  z = x · weightᵀ + bias      dx = dz · weight,  dweight = dzᵀ · x,  dbias = Σ dz over the rows,
 //                                                 where dz = dy ∘ f'(z)
 // Every product is one gemm. Bias and activation are its epilogue where gemm has one; one pass makes dz and dbias.
-#include "ops/column_sums.h"
+#include "engine/column_sums.h"
 #include "ops/ops.h"
 #include "ops/pointwise.h"
 #include "ops/product.h"

@@ -2,7 +2,7 @@
 // names, the ops of two tensors, and bias, which adds one row to every row.
 #include "ops/pointwise.h"
 
-#include "ops/column_sums.h"
+#include "engine/column_sums.h"
 #include "ops/ops.h"
 #include "ops/unary.h"
 
