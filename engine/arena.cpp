@@ -3,7 +3,7 @@
 #include <sys/mman.h>
 
 #include <algorithm>
-#include <cstring>
+#include <iterator>
 #include <tuple>
 
 #include "engine/address_sanitizer.h"
@@ -12,8 +12,6 @@
 
 namespace tapedeck {
 namespace {
-constexpr size_t red_zone_bytes = 256;
-constexpr unsigned char red_zone_byte = 0xA5;
 constexpr double mib = 1 << 20;
 
 std::string size_text(size_t bytes) {
@@ -37,64 +35,99 @@ std::pair<char*, size_t> reserve(const std::string& name, size_t wanted) {
 
 }  // namespace
 
-Arena::Arena(std::string name, size_t capacity, bool checked) : name_(std::move(name)), checked_(checked) {
+Arena::Arena(std::string name, size_t capacity, bool checked)
+    : name_(std::move(name)), owns_slab_(true), checked_(checked) {
   std::tie(slab_, capacity_) = reserve(name_, capacity);
   limit_ = capacity_;
   gap_at_[0] = capacity_;
   gaps_.insert({capacity_, 0});
 }
 
+Arena::Arena(std::string name, void* slab, size_t capacity)
+    : name_(std::move(name)),
+      owns_slab_(false),
+      capacity_(capacity),
+      slab_(static_cast<char*>(slab)),
+      checked_(false),
+      limit_(capacity) {
+  gap_at_[0] = capacity_;
+  gaps_.insert({capacity_, 0});
+}
+
 Arena::~Arena() {
+  if (!owns_slab_) return;
   unpoison(slab_, touched_);
   munmap(slab_, capacity_);
 }
 
+void Arena::guard(const char* what, std::function<void()> work) const {
+  if (later_)
+    later_(what, std::move(work));
+  else
+    work();
+}
+
 void* Arena::allocate(size_t bytes) {
-  std::lock_guard lock(mutex_);
-  const bool red_zone = checked_ || under_address_sanitizer;
+  std::unique_lock lock(mutex_);
+  const bool red_zone = owns_slab_ && (checked_ || under_address_sanitizer);
   const size_t padded =
-      bytes > capacity_ ? bytes : round_up(std::max<size_t>(bytes, 1)) + (red_zone ? red_zone_bytes : 0);
+      bytes > capacity_ ? bytes : round_up(std::max<size_t>(bytes, 1)) + (red_zone ? RedZones::bytes : 0);
   const auto gap = gaps_.lower_bound({padded, 0});
   if (gap == gaps_.end() || taken_ + padded > limit_) throw_out_of_memory(bytes);
-  const auto [size, offset] = *gap;
-  gaps_.erase(gap);
-  gap_at_.erase(offset);
-  if (size > padded) {
-    gap_at_[offset + padded] = size - padded;
-    gaps_.insert({size - padded, offset + padded});
-  }
-  buffers_[offset] = {padded, bytes, red_zone};
+  const size_t offset = gap->second;
+  take(offset, padded);
+  buffers_[offset] = {padded, bytes, red_zone, {}};
   touched_ = std::max(touched_, offset + padded);
-  taken_ += padded;
+  if (holding_) handed_out_[offset] = std::max(handed_out_[offset], padded);
   use_.bytes += bytes;
   use_.buffers += 1;
   use_.peak_bytes = std::max(use_.peak_bytes, use_.bytes);
-  char* address = slab_ + offset;
-  if (red_zone) {
-    unpoison(address, padded);
-    std::memset(address, 0xff, bytes);
-    std::memset(address + bytes, red_zone_byte, padded - bytes);
-    poison(address, padded);
-  }
-  unpoison(address, bytes);
+  lock.unlock();
+  char* const address = slab_ + offset;
+  if (red_zone) guard("allocate", [this, address, bytes, padded] { red_zones_.open(address, bytes, padded); });
   return address;
 }
 
 void Arena::release(void* address) noexcept {
-  std::lock_guard lock(mutex_);
-  const auto buffer = buffers_.find(static_cast<size_t>(static_cast<char*>(address) - slab_));
-  auto [offset, size] = std::pair(buffer->first, buffer->second.padded);
-  if (!intact(offset, buffer->second) && overrun_.empty())
-    overrun_ = "a buffer of " + std::to_string(buffer->second.bytes) + " bytes, freed since";
-  taken_ -= size;
+  auto* const begin = static_cast<char*>(address);
+  std::unique_lock lock(mutex_);
+  const auto buffer = buffers_.find(static_cast<size_t>(begin - slab_));
+  if (buffer->second.red_zone) {
+    lock.unlock();  // a device that works now does so without our lock
+    guard("release", [this, begin] { red_zones_.close(begin); });
+    lock.lock();
+  }
   use_.bytes -= buffer->second.bytes;
   use_.buffers -= 1;
+  const size_t offset = buffer->first, padded = buffer->second.padded;
+  const std::shared_ptr<Hold> holder = buffer->second.holder.lock();
   buffers_.erase(buffer);
-  poison(address, size);
+  if (holder)
+    holder->ranges_[offset] = padded;
+  else
+    give(offset, padded);
+}
 
+void Arena::take(size_t offset, size_t bytes) {
+  const auto gap = std::prev(gap_at_.upper_bound(offset));
+  const auto [begin, size] = *gap;
+  gaps_.erase({size, begin});
+  gap_at_.erase(gap);
+  const auto leave = [&](size_t from, size_t to) {
+    if (from == to) return;
+    gap_at_[from] = to - from;
+    gaps_.insert({to - from, from});
+  };
+  leave(begin, offset);
+  leave(offset + bytes, begin + size);
+  taken_ += bytes;
+}
+
+void Arena::give(size_t offset, size_t bytes) {
+  taken_ -= bytes;
   auto after = gap_at_.lower_bound(offset);
-  if (after != gap_at_.end() && after->first == offset + size) {
-    size += after->second;
+  if (after != gap_at_.end() && after->first == offset + bytes) {
+    bytes += after->second;
     gaps_.erase({after->second, after->first});
     after = gap_at_.erase(after);
   }
@@ -102,11 +135,44 @@ void Arena::release(void* address) noexcept {
     if (const auto before = std::prev(after); before->first + before->second == offset) {
       gaps_.erase({before->second, before->first});
       offset = before->first;
-      size += before->second;
+      bytes += before->second;
       gap_at_.erase(before);
     }
-  gap_at_[offset] = size;
-  gaps_.insert({size, offset});
+  gap_at_[offset] = bytes;
+  gaps_.insert({bytes, offset});
+}
+
+void Arena::start_holding() {
+  std::lock_guard lock(mutex_);
+  holding_ = true;
+  handed_out_.clear();
+}
+
+std::shared_ptr<Arena::Hold> Arena::held() {
+  std::lock_guard lock(mutex_);
+  holding_ = false;
+  auto hold = std::make_shared<Hold>(*this);
+  for (auto [begin, size] : handed_out_) {
+    // What of the range is free is taken now; a buffer that is still in use joins when it is released.
+    const size_t end = begin + size;
+    for (auto buffer = buffers_.lower_bound(begin); buffer != buffers_.end() && buffer->first < end; ++buffer)
+      buffer->second.holder = hold;
+    auto gap = gap_at_.upper_bound(begin);
+    if (gap != gap_at_.begin()) --gap;
+    while (gap != gap_at_.end() && gap->first < end) {
+      const size_t from = std::max(begin, gap->first), to = std::min(end, gap->first + gap->second);
+      ++gap;
+      if (from >= to) continue;
+      take(from, to - from);
+      hold->ranges_[from] = to - from;
+    }
+  }
+  return hold;
+}
+
+Arena::Hold::~Hold() {
+  std::lock_guard lock(arena_.mutex_);
+  for (const auto& [offset, bytes] : ranges_) arena_.give(offset, bytes);
 }
 
 Arena::Use Arena::use() const {
@@ -131,21 +197,12 @@ void Arena::set_checked(bool on) {
   checked_ = on;
 }
 
-bool Arena::intact(size_t offset, const Buffer& buffer) const {
-  // AddressSanitizer has stopped the program at the write itself.
-  if (under_address_sanitizer || !buffer.red_zone) return true;
-  return std::all_of(slab_ + offset + buffer.bytes, slab_ + offset + buffer.padded,
-                     [](char byte) { return static_cast<unsigned char>(byte) == red_zone_byte; });
-}
-
-void Arena::check_red_zones() const {
-  std::lock_guard lock(mutex_);
-  for (const auto& [offset, buffer] : buffers_)
-    if (overrun_.empty() && !intact(offset, buffer))
-      overrun_ = "a buffer of " + std::to_string(buffer.bytes) + " bytes";
-  if (overrun_.empty()) return;
-  const std::string what = std::exchange(overrun_, {});
-  throw Error(text("arena {}: something wrote past the end of {}", name_, what));
+void Arena::check_red_zones() {
+  try {
+    red_zones_.check();
+  } catch (const Error& e) {
+    throw Error(text("arena {}: {}", name_, e.what()));
+  }
 }
 
 void Arena::throw_out_of_memory(size_t bytes) const {

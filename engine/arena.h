@@ -1,18 +1,21 @@
 // Arena: one slab of memory per device, handed out best fit first and joined again when freed. The same sequence of
 // calls gives the same addresses, so a training step finds its buffers where the last one left them.
 //
-// A checked arena (always on `emulated`, in tests on `cpu`) fills fresh memory with 0xFF, which is NaN in every
-// floating format, and keeps a red zone behind each buffer. AddressSanitizer builds always do, and poison the red zones
-// and what has been freed.
+// A checked arena (always on `emulated`, in tests on `cpu`) guards its buffers, see red_zones.h; AddressSanitizer
+// builds always do. A GPU's arena only does the bookkeeping: the host never touches that memory.
 // Any thread may call any member.
 #pragma once
 #include <cstddef>
 #include <cstdint>
+#include <functional>
 #include <map>
+#include <memory>
 #include <mutex>
 #include <set>
 #include <string>
 #include <utility>
+
+#include "engine/red_zones.h"
 
 namespace tapedeck {
 
@@ -20,8 +23,10 @@ class Arena {
  public:
   static constexpr size_t alignment = 256;
 
-  // Reserves address space, less where the system grants less; pages arrive when touched.
+  // Reserves address space of the host, less where the system grants less; pages arrive when touched.
   Arena(std::string name, size_t capacity, bool checked);
+  // Memory of a device, which outlives the arena.
+  Arena(std::string name, void* slab, size_t capacity);
   ~Arena();
   Arena(const Arena&) = delete;
   Arena& operator=(const Arena&) = delete;
@@ -35,30 +40,60 @@ class Arena {
   };
   Use use() const;
   void reset_peak();
+  const char* slab() const { return slab_; }
   size_t capacity() const { return capacity_; }
+  bool contains(const void* p) const { return p >= slab_ && p < slab_ + capacity_; }
   void limit(size_t bytes);  // allocate() refuses to go beyond; throws UsageError when more than the slab
 
-  void set_checked(bool on);     // for buffers allocated from now on
-  void check_red_zones() const;  // throws Error naming the first buffer that was written past its end
+  // Memory that a captured graph goes on using: nobody else gets it until the hold dies.
+  class Hold {
+   public:
+    explicit Hold(Arena& arena) : arena_(arena) {}
+    ~Hold();
+    Hold(const Hold&) = delete;
+    Hold& operator=(const Hold&) = delete;
+
+   private:
+    friend class Arena;
+    Arena& arena_;
+    std::map<size_t, size_t> ranges_;  // by offset
+  };
+  // From now on until held() the arena notes what it hands out. held() keeps all of that from being handed out again:
+  // what is free now, and what is still in use once it is released.
+  void start_holding();
+  std::shared_ptr<Hold> held();
+
+  void set_checked(bool on);  // for buffers allocated from now on
+  void check_red_zones();     // throws Error naming the first buffer that was written past its end
+  // How the device is asked to do something in its own time, after what it has been asked to do before. At first: now.
+  using Later = std::function<void(const char* what, std::function<void()> work)>;
+  void guard_later(Later later) { later_ = std::move(later); }
 
  private:
   struct Buffer {
     size_t padded, bytes;
     bool red_zone;
+    std::weak_ptr<Hold> holder;
   };
-  bool intact(size_t offset, const Buffer& buffer) const;
+  void take(size_t offset, size_t bytes);  // out of the gap it lies in
+  void give(size_t offset, size_t bytes);  // back, joined with its neighbours
+  void guard(const char* what, std::function<void()> work) const;
   [[noreturn]] void throw_out_of_memory(size_t bytes) const;
 
   const std::string name_;
+  const bool owns_slab_;
   size_t capacity_ = 0;
   char* slab_ = nullptr;
-  mutable std::mutex mutex_;
+  RedZones red_zones_;
+  Later later_;
+  mutable std::mutex mutex_;  // guards all below
   bool checked_;
   size_t limit_ = 0, taken_ = 0, touched_ = 0;
   std::map<size_t, Buffer> buffers_;          // by offset
   std::map<size_t, size_t> gap_at_;           // offset -> size
   std::set<std::pair<size_t, size_t>> gaps_;  // (size, offset): best fit is lower_bound
-  mutable std::string overrun_;               // found when a buffer was released, reported by the next check
+  bool holding_ = false;
+  std::map<size_t, size_t> handed_out_;  // while holding: offset -> the largest size handed out there
   Use use_;
 };
 

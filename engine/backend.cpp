@@ -1,6 +1,12 @@
 #include "engine/backend.h"
 
+#include "engine/check.h"
+
 namespace tapedeck {
+
+std::unique_ptr<Graph> Backend::capture(const std::function<void()>&) {
+  throw Error("capture: this device runs everything at once and has no graphs: leave --graph off");
+}
 
 Backend& cpu_backend();
 Backend& emulated_backend();

@@ -10,6 +10,7 @@
 #include "engine/block.h"
 #include "engine/device.h"
 #include "engine/dtype.h"
+#include "engine/emulation/emulated_device.h"
 #include "engine/emulation/kernel_name.h"
 #include "engine/parallel.h"
 
@@ -21,7 +22,7 @@ struct EachKernel {
   F f;
   int64_t n;
   static constexpr int lanes = 256;
-  HD void operator()(int64_t block, int lane) const {
+  HD void operator()(int64_t block, int lane, char*) const {
     const int64_t i = block * lanes + lane;
     if (i < n) f(i);
   }
@@ -33,31 +34,21 @@ struct RowsKernel {
   HD void operator()(int64_t row, int lane, char* scratch) const { f(Block{lane, lanes, scratch}, row); }
 };
 
-#if defined(__CUDACC__)
-// What nvcc compiles for the GPU: naming an instance makes it check the functor as device code.
-template <class Kernel>
-__global__ void each_on_gpu(const Kernel kernel) {
-  kernel(static_cast<int64_t>(blockIdx.x), static_cast<int>(threadIdx.x));
-}
-template <class Kernel>
-__global__ void rows_on_gpu(const Kernel kernel) {
-  extern __shared__ char scratch[];
-  kernel(static_cast<int64_t>(blockIdx.x), static_cast<int>(threadIdx.x), scratch);
-}
-#define COMPILE_FOR_GPU(kernel) [[maybe_unused]] const auto compiled_for_gpu = &kernel
-#else
-#define COMPILE_FOR_GPU(kernel) static_assert(true)
-#endif
-
 namespace detail {
 template <class Kernel>
-void each_lane(const void* kernel, int64_t block, int lane) {
-  (*static_cast<const Kernel*>(kernel))(block, lane);
-}
-template <class Kernel>
-void rows_lane(const void* kernel, int64_t block, int lane) {
+void run_lane(const void* kernel, int64_t block, int lane) {
   (*static_cast<const Kernel*>(kernel))(block, lane, emulation::shared_memory());
 }
+// On a device with lanes: queues kernel(block, lane, shared memory) for every lane of every block.
+template <class F, class Kernel>
+void launch(Device device, const Kernel& kernel, int64_t blocks, int lanes, size_t shared_bytes) {
+  const char* const name = emulation::kernel_name<F>();
+  // A variable: nvcc loses the braces of a temporary launch inside a template.
+  const emulation::Launch grid{name, blocks, lanes, shared_bytes, &run_lane<Kernel>, nullptr};
+  emulation::ask_for_kernel(grid, kernel);
+  backend(device).launched(name);
+}
+
 template <class F>
 int64_t work_of_row(const F& f) {  // elements; a functor whose row is more than `cols` long says so in work()
   if constexpr (requires { f.work(); })
@@ -79,15 +70,8 @@ void each(Device device, int64_t n, const F& functor) {
       SIMD for (int64_t i = begin; i < end; ++i) f(i);
     });
   } else {
-    using Kernel = EachKernel<F>;
-    COMPILE_FOR_GPU(each_on_gpu<Kernel>);
-    const Kernel kernel{functor, n};
-    const char* const name = emulation::kernel_name<F>();
-    // A variable: nvcc loses the braces of a temporary launch inside a template.
-    const emulation::Launch launch{
-        name, (n + Kernel::lanes - 1) / Kernel::lanes, Kernel::lanes, 0, &detail::each_lane<Kernel>, &kernel};
-    emulation::run_grid(launch);
-    backend(device).launched(name);
+    constexpr int lanes = EachKernel<F>::lanes;
+    detail::launch<F>(device, EachKernel<F>{functor, n}, (n + lanes - 1) / lanes, lanes, 0);
   }
 }
 
@@ -103,13 +87,8 @@ void rows(Device device, int64_t count, const F& functor) {
       for (int64_t row = begin; row < end; ++row) f(Block{}, row);
     });
   } else {
-    using Kernel = RowsKernel<F>;
-    COMPILE_FOR_GPU(rows_on_gpu<Kernel>);
-    const Kernel kernel{functor, functor.cols <= 1024 ? 32 : 256};
-    const char* const name = emulation::kernel_name<F>();
-    const emulation::Launch launch{name, count, kernel.lanes, Block::reduce_bytes, &detail::rows_lane<Kernel>, &kernel};
-    emulation::run_grid(launch);
-    backend(device).launched(name);
+    const int lanes = functor.cols <= 1024 ? 32 : 256;
+    detail::launch<F>(device, RowsKernel<F>{functor, lanes}, count, lanes, Block::reduce_bytes);
   }
 }
 

@@ -5,6 +5,8 @@
 #include <random>
 #include <utility>
 
+#include "engine/emulation/emulated_device.h"
+
 namespace tapedeck::op_test {
 
 // ---- Numbers in and out --------------------------------------------------------------------------------------------
@@ -66,7 +68,8 @@ std::string Setting::str() const {
 
 std::string How::str() const {
   std::string out = name(device);
-  if (device == Device::emulated) out += order == emulation::Order::forward ? ", lanes forward" : ", lanes in reverse";
+  if (device == Device::emulated)
+    out += order == emulation::Order::forward ? ", lanes forward" : ", lanes in reverse, deferred";
   if (uses > 1) out += ", used twice";
   if (same_input) out += ", the same tensor for every input";
   return out;
@@ -75,14 +78,17 @@ std::string How::str() const {
 // ---- A run ---------------------------------------------------------------------------------------------------------
 namespace {
 
-class LaneOrder {  // of the emulated device, while it lives
+class LaneOrder {  // of the emulated device, while it lives; in reverse nothing runs before somebody waits, either
  public:
-  explicit LaneOrder(emulation::Order order) : before_(std::exchange(emulation::options().order, order)) {}
+  explicit LaneOrder(emulation::Order order)
+      : mode_(order == emulation::Order::reverse ? emulation::Mode::lazy : emulation::Mode::eager),
+        before_(std::exchange(emulation::options().order, order)) {}
   ~LaneOrder() { emulation::options().order = before_; }
   LaneOrder(const LaneOrder&) = delete;
   LaneOrder& operator=(const LaneOrder&) = delete;
 
  private:
+  emulation::UseMode mode_;
   emulation::Order before_;
 };
 
@@ -132,7 +138,10 @@ Outcome run(const Setting& s, const How& how) {
     check_untouched(dy, r, "dy");
   }
   for (size_t i = 0; i < inputs.size(); ++i) check_untouched(inputs[i], s.inputs[how.same_input ? 0 : i], "an input");
-  for (Device device : {Device::cpu, Device::emulated}) backend(device).arena().check_red_zones();
+  for (Device device : {Device::cpu, Device::emulated}) {
+    backend(device).sync();
+    backend(device).arena().check_red_zones();
+  }
   return out;
 }
 
