@@ -1,0 +1,55 @@
+#include "engine/step_graph.h"
+
+#include <algorithm>
+
+#include "engine/check.h"
+
+namespace tapedeck {
+
+StepGraph::StepGraph(Device device, bool on) : backend_(backend(device)), on_(on) {
+  if (on && !backend_.can_capture())
+    throw UsageError(
+        text("--graph on: {} has no graphs to capture: use --graph off, or another --device", name(device)));
+}
+
+StepGraph::~StepGraph() {
+  try {
+    backend_.sync();
+  } catch (const std::exception&) {  // NOLINT(bugprone-empty-catch): whoever waits next for a result hears of it
+  }
+}
+
+void StepGraph::run(const Key& key, const std::function<void()>& work) {
+  if (!on_) return work();
+  Step& step = steps_[key];
+  if (!step.ran) {
+    work();  // plainly once: what a device prepares at first use happens here
+    step.ran = true;
+    return;
+  }
+  if (!step.graph) {
+    Arena& arena = backend_.arena();
+    arena.start_holding();
+    try {
+      step.graph = backend_.capture(work);
+    } catch (...) {
+      arena.held();  // lets go at once
+      throw;
+    }
+    step.memory = arena.held();
+  }
+  step.graph->replay();
+}
+
+int64_t StepGraph::graphs() const {
+  return std::count_if(steps_.begin(), steps_.end(), [](const auto& step) { return step.second.graph != nullptr; });
+}
+
+int64_t StepGraph::nodes() const {
+  int64_t most = 0;
+  for (const auto& [key, step] : steps_)
+    if (step.graph) most = std::max(most, step.graph->nodes());
+  return most;
+}
+
+}  // namespace tapedeck
