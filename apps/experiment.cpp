@@ -60,17 +60,18 @@ Schedule make_schedule(const Config& config, const Problem& problem) {
 Learner::Learner(const Config& config, const Problem& problem, uint64_t seed, Device device, DType dtype)
     : model(make_model(config, problem)),
       parameters(*model, device, dtype, seed),
-      optimizer(parameters, optimizer_rule(config)) {}
+      state(device),
+      optimizer(parameters, optimizer_rule(config), state) {}
 
 Model Learner::scoring() const {
   return [this](const Tensor& x) { return (*model)(x, {}); };
 }
 
-double learn(Learner& learner, const Problem& problem, const Inputs& inputs, const Pass& pass, double weight) {
+void learn(Learner& learner, const Problem& problem, const Inputs& inputs, const Pass& pass, double share) {
   Tape tape;
   const Tensor loss = problem.loss((*learner.model)(inputs.x, pass), inputs);
-  tape.backward(loss, weight);
-  return loss.item();
+  tape.backward(loss, share);
+  end_batch(learner.state.ptr(), loss, share, inputs.x.rows(), std::ssize(problem.data().train));
 }
 
 void warm_up(const Config& config, const Problem& problem, Device device, DType dtype) {

@@ -30,11 +30,13 @@ struct Learner {
 
   std::unique_ptr<Mlp> model;
   ParameterSet parameters;
-  Optimizer optimizer;
+  DeviceValue<StepState> state;
+  Optimizer optimizer;  // advances the state
 };
 
-// One forward and backward pass; gradients gather with this weight. Returns the loss.
-double learn(Learner& learner, const Problem& problem, const Inputs& inputs, const Pass& pass, double weight);
+// One forward and backward pass, without waiting for it; gradients and the loss gather with this share of the step, and
+// the state moves on by one batch.
+void learn(Learner& learner, const Problem& problem, const Inputs& inputs, const Pass& pass, double share);
 
 // Runs three steps on made-up examples with a learner that is then thrown away, so that first-touch and code generation
 // are paid before the clock runs; nothing of the real run changes.

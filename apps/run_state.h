@@ -20,13 +20,13 @@ struct LossSum {
 
 struct RunState {
   int64_t step = 0, examples = 0;  // finished steps, and the examples they took
-  int64_t optimizer_steps = 0;     // those that changed the weights
+  int64_t optimizer_steps = 0;     // those that changed the weights; the device counts, a checkpoint asks it
   int64_t batches = 0;             // forwards ever: the step number of dropout's random numbers
 
   struct Window {                // the step that has begun, up to --accumulate batches
     int64_t size = 0, seen = 0;  // examples it will take, and those that have been learnt from; 0: not begun
     int64_t batches = 0;
-    double loss = 0;  // mean over `size`, as far as seen
+    double loss = 0;  // mean over `size`, as far as seen; gathers on the device, a checkpoint asks it
     double seconds = 0;
   } window;
 

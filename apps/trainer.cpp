@@ -26,7 +26,8 @@ Trainer::Trainer(const Config& config, const Problem& problem, Device device, Tr
       folder_(folder),
       stop_(std::move(stop)),
       epoch_steps_(steps_per_epoch(config, problem)),
-      last_step_(total_steps(config, problem)) {
+      last_step_(total_steps(config, problem)),
+      record_(device) {
   if (config.target) state_.tracker.emplace(*config.target);
   state_.schedule = make_schedule(config, problem);
 }
@@ -88,8 +89,9 @@ void Trainer::learn_batch() {
     return feed_->next();
   }();
   const double share = static_cast<double>(fed.count) / static_cast<double>(window.size);
-  const Pass pass{true, static_cast<uint64_t>(config_.seed), static_cast<uint64_t>(state_.batches++)};
-  window.loss += share * learn(*learner_, problem_, fed.inputs, pass, share);
+  learn(*learner_, problem_, fed.inputs,
+        {true, static_cast<uint64_t>(config_.seed), 0, &learner_->state.ptr()->batches}, share);
+  ++state_.batches;
   window.seen += fed.count;
   ++window.batches;
   window.seconds += steady_seconds() - begin;
@@ -99,26 +101,26 @@ bool Trainer::update() {
   const double begin = steady_seconds();
   const auto training = clock_.enter(Phase::train);
   const RunState::Window window = std::exchange(state_.window, {});
-  const double loss = std::isnan(window.loss) ? NAN : window.loss;  // without the sign that a processor may give it
-  const double rate = state_.schedule.rate(state_.step);
-  const double norm = learner_->optimizer.step(std::isfinite(loss) ? rate : 0);  // a rate of 0 changes no weight
+  learner_->optimizer.advance({.schedule = state_.schedule, .halt = true, .records = record_.ptr()});
+  const StepRecord done = record_.read();
+  const double loss = std::isnan(done.loss) ? NAN : done.loss;  // without the sign that a processor may give it
   state_.examples += window.size;
   ++state_.step;
   state_.times.add(window.seconds + steady_seconds() - begin);
 
   const auto logging = clock_.enter(Phase::logging);
-  log_step({window.size, loss * static_cast<double>(window.size)}, norm, rate);
-  if (std::isfinite(norm) && std::isfinite(loss)) return true;
+  log_step({window.size, loss * static_cast<double>(window.size)}, done.norm, done.rate);
+  if (done.went) return true;
   status_ = "diverged";
   const std::string where = learner_->parameters.broken_gradient();
   reason_ = text(
       "diverged at step {}: the loss is {} and the gradient {}; no weight was changed by this step. Try a lower --lr "
       "(now {}){}",
       state_.step, loss,
-      !where.empty()        ? "of " + where + " is not finite"
-      : std::isfinite(norm) ? "is finite"
-                            : "is so long that its norm overflows",
-      rate, config_.clip ? "" : " or --clip 1");
+      !where.empty()             ? "of " + where + " is not finite"
+      : std::isfinite(done.norm) ? "is finite"
+                                 : "is so long that its norm overflows",
+      done.rate, config_.clip ? "" : " or --clip 1");
   return false;
 }
 

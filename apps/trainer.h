@@ -72,6 +72,7 @@ class Trainer {
   const Stop stop_;
   const int64_t epoch_steps_, last_step_;
 
+  DeviceValue<StepRecord> record_;  // of the last step
   std::optional<Learner> learner_;
   std::optional<Feed> feed_;
   RunState state_;

@@ -23,7 +23,9 @@ bool Trainer::checkpoint_due() const {
 }
 
 Checkpoint Trainer::checkpoint() {
-  state_.optimizer_steps = learner_->optimizer.steps();
+  const StepState on_device = learner_->state.read();
+  state_.optimizer_steps = on_device.updates;
+  state_.window.loss = on_device.loss;
   Checkpoint out{
       .name = checkpoint_name(state_.step, state_.window.batches, evaluation_due()), .state = {}, .files = {}};
   out.state = {{"run", to_json(state_)},
@@ -72,7 +74,6 @@ void Trainer::restore(const Checkpoint& from) {
     throw Error(
         text("checkpoint {}: its state.json does not say where the run stands: of another version?", from.name));
   }
-  restore_tensors(from);
   const std::optional<TargetTracker>& saved = state_.tracker;
   if (!asked_for || !saved || saved->target() != asked_for->target()) {
     if (asked_for) state_.last_evaluation = 0;  // no evaluation has judged this target yet
@@ -83,6 +84,7 @@ void Trainer::restore(const Checkpoint& from) {
   const int64_t window = std::min(rows - state_.examples % rows, config_.batch * config_.accumulate);
   if (state_.window.seen > 0 && state_.window.size != window)
     state_.window = {};  // --batch or --accumulate has changed: the step begins anew
+  restore_tensors(from);
   restore_schedule(in_effect);
   saved_ = from.name;
 }
@@ -110,7 +112,12 @@ void Trainer::restore_tensors(const Checkpoint& from) {
         state_.losses.push_back({static_cast<int64_t>(pairs[i]), pairs[i + 1]});
     }
   }
-  learner_->optimizer.restore(moments, state_.optimizer_steps);
+  const int64_t rows = std::ssize(problem_.data().train);
+  learner_->optimizer.restore(moments, {.step = state_.step,
+                                        .updates = state_.optimizer_steps,
+                                        .batches = state_.batches,
+                                        .cursor = (state_.examples + state_.window.seen) % rows,
+                                        .loss = state_.window.loss});
 }
 
 // The rate is that of the options in effect, at the share of the decay that is done; see schedule.h where the length of

@@ -1,5 +1,6 @@
 // dropout: y = x · m, m = 0 with probability p, else 1 / (1 − p)        dx = dy · m   [Srivastava et al. 2014]
 // m is a pure function of (seed, step, site, index), so the backward pass computes it again and keeps nothing.
+// The step is the key's plus, where it has one, the counter in the device's memory.
 // Element i is dropped when its random word, number i % 4 of random_bits(seed, step, site, i / 4), is below p · 2³².
 #include "engine/random.h"
 #include "ops/ops.h"
@@ -8,36 +9,35 @@ namespace tapedeck {
 namespace {
 
 template <class T, bool add>
-struct Mask {
+struct Mask {  // a row of `cols` draws, of four elements each, because one draw makes four words
   const T* x;
   T* y;
   RandomKey key;
   uint32_t threshold;  // p · 2³²
   Acc<T> scale;        // 1 / (1 − p)
-  HD Random4 words(int64_t quad) const { return random_bits(key.seed, key.step, key.site, uint64_t(quad)); }
+  int64_t count;
+  int64_t cols = 256;
+  HD int64_t work() const { return 4 * cols; }
   HD void element(int64_t i, uint32_t word) const {
     const Acc<T> kept = scale * Acc<T>(x[i]);  // read and scaled either way: a select vectorises, a branch does not
     Into<T>{y, add}(i, word < threshold ? Acc<T>(0) : kept);
   }
-};
-
-template <class T, bool add>
-struct MaskQuad {  // four elements a call, because one draw makes four words
-  Mask<T, add> mask;
-  HD void operator()(int64_t quad) const {
-    const Random4 words = mask.words(quad);
-    mask.element(4 * quad, words.word[0]);
-    mask.element(4 * quad + 1, words.word[1]);
-    mask.element(4 * quad + 2, words.word[2]);
-    mask.element(4 * quad + 3, words.word[3]);
+  HD void operator()(Block b, int64_t row) const {
+    const Mask m = *this;  // a copy of one's own, and the counter read once: the loop then vectorises
+    const uint64_t step = key.counter ? key.step + uint64_t(*key.counter) : key.step;
+    const int64_t first = row * cols, whole = count / 4;
+    const auto words = [&](int64_t quad) { return random_bits(m.key.seed, step, m.key.site, uint64_t(quad)); };
+    b.each(whole - first < cols ? whole - first : cols, [&](int64_t j) {
+      const int64_t quad = first + j;
+      const Random4 w = words(quad);
+      m.element(4 * quad, w.word[0]);
+      m.element(4 * quad + 1, w.word[1]);
+      m.element(4 * quad + 2, w.word[2]);
+      m.element(4 * quad + 3, w.word[3]);
+    });
+    if (first + cols > whole)  // the last row: the up to three elements behind the last whole four
+      b.each(count % 4, [&](int64_t k) { m.element(4 * whole + k, words(whole).word[k]); });
   }
-};
-
-template <class T, bool add>
-struct MaskRest {  // the up to three elements behind the last whole four
-  Mask<T, add> mask;
-  int64_t quad;
-  HD void operator()(int64_t k) const { mask.element(4 * quad + k, mask.words(quad).word[k]); }
 };
 
 struct Rule {
@@ -54,10 +54,9 @@ struct Rule {
   template <class T, bool add>
   void launch(const Tensor& x, T* y) const {
     const auto threshold = static_cast<uint32_t>(p * 0x1p32);
-    const Mask<T, add> mask{x.ptr<T>(), y, key, threshold, Acc<T>(1 / (1 - p))};
-    const int64_t quads = x.count() / 4;
-    each(x.device(), quads, MaskQuad<T, add>{mask});
-    each(x.device(), x.count() % 4, MaskRest<T, add>{mask, quads});
+    const Mask<T, add> mask{x.ptr<T>(), y, key, threshold, Acc<T>(1 / (1 - p)), x.count()};
+    const int64_t draws = (x.count() + 3) / 4;
+    rows(x.device(), (draws + mask.cols - 1) / mask.cols, mask);
   }
 };
 

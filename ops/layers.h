@@ -37,7 +37,7 @@ struct Dropout : Module {
   Tensor operator()(const Tensor& x, const Pass& pass) const {
     if (!pass.training || p == 0) return x;
     const Scope scope(name());
-    return dropout(x, p, {pass.seed, pass.step, site_of(path())});
+    return dropout(x, p, {pass.seed, pass.step, site_of(path()), pass.batches});
   }
 
   double p;

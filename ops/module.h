@@ -13,9 +13,10 @@ namespace tapedeck {
 
 // What a forward pass may depend on besides its input.
 struct Pass {
-  bool training = false;  // dropout is active
-  uint64_t seed = 0;      // of the run
-  uint64_t step = 0;      // a new number for every batch that is trained on
+  bool training = false;             // dropout is active
+  uint64_t seed = 0;                 // of the run
+  uint64_t step = 0;                 // a new number for every batch that is trained on, unless `batches` makes one
+  const int64_t* batches = nullptr;  // in the device's memory, added to step: StepState's, in a training run
 };
 
 class Module {

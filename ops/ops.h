@@ -60,6 +60,7 @@ Tensor cast(const Tensor& x, DType dtype);                           // rounds t
 struct RandomKey {
   uint64_t seed = 0, step = 0;
   uint32_t site = 0;
+  const int64_t* counter = nullptr;                // in the memory of x's device: added to step; read in both passes
 };
 Tensor dropout(const Tensor& x, double p, const RandomKey& key);
 

@@ -30,28 +30,48 @@ struct SquareChunk {  // one chunk per Block
   }
 };
 
+// Turns the square sums into the norm, and decides about the step: by one Block, whose first lane does all but the sum.
 template <class T>
-struct Root {
+struct Decide {
   const double* sums;
-  T* out;
+  StepState* state;
+  StepPlan plan;
+  Acc<T> clip;
+  double beta1, beta2;
   int64_t cols;
+  HD static bool finite(double x) { return x - x == 0; }
   HD void operator()(Block b, int64_t) const {
     const double total = b.sum(cols, [&](int64_t i) { return sums[i]; });
-    if (b.lane == 0) *out = T(std::sqrt(total));
+    if (b.lane != 0) return;
+    StepState s = *state;
+    const T norm = T(std::sqrt(total));
+    s.norm = double(norm);
+    s.rate = plan.schedule.rate(s.step);
+    s.factor = clip > Acc<T>(0) && Acc<T>(norm) > clip ? double(clip / Acc<T>(norm)) : 1;
+    const double t = double(s.updates + 1);
+    s.correction1 = 1 / (1 - std::pow(beta1, t));
+    s.correction2 = 1 / std::sqrt(1 - std::pow(beta2, t));
+    s.go = !s.halted && finite(s.norm) && finite(s.loss);
+    if (plan.records) plan.records[s.step % plan.ring] = {s.step, s.loss, s.norm, s.rate, s.go};
+    s.step += 1;
+    s.updates += s.go;
+    if (plan.halt && !s.go) s.halted = 1;
+    s.loss = 0;
+    *state = s;
   }
 };
 
-// What every update starts from: the chunk's place, and the factor that clips. `go` is false for a norm that is not
-// finite.
+// What every update starts from: the chunk's place, and what has been decided.
 template <class T>
 struct Update {
   T* w;
   const T* g;
-  const T* norm;
-  Acc<T> clip, decay, rate;
+  const StepState* state;
+  Acc<T> decay;
   int64_t count, decayed;
-  HD bool go() const { return Acc<T>(*norm) - Acc<T>(*norm) == Acc<T>(0); }
-  HD Acc<T> factor() const { return clip > Acc<T>(0) && Acc<T>(*norm) > clip ? clip / Acc<T>(*norm) : Acc<T>(1); }
+  HD bool go() const { return state->go != 0; }
+  HD Acc<T> rate() const { return Acc<T>(state->rate); }
+  HD Acc<T> factor() const { return Acc<T>(state->factor); }
   // f(i, weight decay of i) for every element of a chunk. Two loops, because a choice in the loop would cost as much as
   // the update.
   template <class F>
@@ -71,7 +91,7 @@ struct MomentumStep {  // sgd is momentum 0 with no memory of it
   int64_t cols = chunk;
   HD void operator()(Block b, int64_t row) const {
     if (!u.go()) return;
-    const Acc<T> factor = u.factor(), rate = u.rate, keep = momentum;
+    const Acc<T> factor = u.factor(), rate = u.rate(), keep = momentum;
     T *const w = u.w, *const m = memory;
     const T* const g = u.g;
     if (m)
@@ -96,23 +116,25 @@ struct AdamStep {
   T* second_moment;
   // 1 − β is made in f64: from a β rounded to f32 it would be off by 1e-5, and so would v.
   Acc<T> beta1, rest1, beta2, rest2, epsilon;
-  Acc<T> correction1, correction2;  // 1 / (1−β₁ᵗ), 1 / √(1−β₂ᵗ)
-  Acc<T> shrink, pull;              // of the weight decay: what adamw takes from w, what adam adds to the gradient
+  bool decoupled;  // adamw
   int64_t cols = chunk;
   HD void operator()(Block b, int64_t row) const {
     if (!u.go()) return;
     const AdamStep s = *this;  // a copy of one's own: its values then stay in registers
-    const Acc<T> factor = u.factor(), size = u.rate * correction1;
+    const Acc<T> factor = u.factor(), rate = u.rate(), correction2 = Acc<T>(u.state->correction2);
+    const Acc<T> size = rate * Acc<T>(u.state->correction1);
+    // Of the weight decay: what adamw takes from w, what adam adds to the gradient.
+    const Acc<T> shrink = decoupled ? rate : Acc<T>(0), pull = decoupled ? Acc<T>(0) : Acc<T>(1);
     T *const w = u.w, *const m = first_moment, *const v = second_moment;
     const T* const g = u.g;
     u.each(b, row, [&](int64_t i, Acc<T> decay) {
       const Acc<T> value = Acc<T>(w[i]);
-      const Acc<T> slope = factor * Acc<T>(g[i]) + s.pull * decay * value;
+      const Acc<T> slope = factor * Acc<T>(g[i]) + pull * decay * value;
       const Acc<T> mean = s.beta1 * Acc<T>(m[i]) + s.rest1 * slope;
       const Acc<T> square = s.beta2 * Acc<T>(v[i]) + s.rest2 * slope * slope;
       m[i] = T(mean);
       v[i] = T(square);
-      w[i] = T(value - s.shrink * decay * value - size * mean / (std::sqrt(square) * s.correction2 + s.epsilon));
+      w[i] = T(value - shrink * decay * value - size * mean / (std::sqrt(square) * correction2 + s.epsilon));
     });
   }
 };
@@ -129,17 +151,11 @@ OptimizerRule::Kind find_optimizer(std::string_view wanted) {
   throw UsageError(text("optimizer {}: unknown, use sgd, momentum, adam or adamw", wanted));
 }
 
-Tensor norm(const Tensor& x) {
-  const Tensor sums = Tensor::empty({chunks(x)}, DType::f64, x.device());
-  Tensor out = Tensor::like(x, {});
-  with_dtype(x.dtype, [&]<class T>() {
-    rows(x.device(), chunks(x), SquareChunk<T>{x.ptr<T>(), sums.ptr<double>(), x.count()});
-    rows(x.device(), 1, Root<T>{sums.ptr<double>(), out.ptr<T>(), sums.count()});
-  });
-  return out;
-}
+Optimizer::Optimizer(ParameterSet& parameters, const OptimizerRule& rule)
+    : Optimizer(parameters, rule, DeviceValue<StepState>(parameters.values().device())) {}
 
-Optimizer::Optimizer(ParameterSet& parameters, const OptimizerRule& rule) : parameters_(parameters), rule_(rule) {
+Optimizer::Optimizer(ParameterSet& parameters, const OptimizerRule& rule, const DeviceValue<StepState>& state)
+    : parameters_(parameters), rule_(rule), state_(state) {
   const Scope scope("optimizer");
   const Tensor& values = parameters.values();
   const bool adam = rule.kind == OptimizerRule::Kind::adam || rule.kind == OptimizerRule::Kind::adamw;
@@ -155,7 +171,7 @@ std::vector<std::pair<std::string, Tensor>> Optimizer::moments() const {
   return all;
 }
 
-void Optimizer::restore(const std::vector<std::pair<std::string, Tensor>>& saved, int64_t steps) {
+void Optimizer::restore(const std::vector<std::pair<std::string, Tensor>>& saved, const StepState& state) {
   const auto mine = moments();
   CHECK(saved.size() == mine.size(), "optimizer: {} saved moments, but its rule keeps {}", saved.size(), mine.size());
   for (size_t i = 0; i < mine.size(); ++i) {
@@ -165,23 +181,23 @@ void Optimizer::restore(const std::vector<std::pair<std::string, Tensor>>& saved
           tapedeck::name(mine[i].second.dtype), mine[i].second.shape);
     copy(mine[i].second, tensor);
   }
-  steps_ = steps;
+  state_.write(state);
 }
 
 size_t Optimizer::state_bytes() const { return (first_ ? first_.bytes() : 0) + (second_ ? second_.bytes() : 0); }
 
-double Optimizer::step(double rate) {
+void Optimizer::advance(const StepPlan& plan) {
   parameters_.complete_gradients();
   const Tensor& w = parameters_.values();
   const Tensor& g = parameters_.gradients();
-  const Tensor length = norm(g);
+  const Tensor sums = Tensor::empty({chunks(g)}, DType::f64, g.device());
+  StepState* const state = state_.ptr();
   with_dtype(w.dtype, [&]<class T>() {
-    const Update<T> update{
-        w.ptr<T>(),   g.ptr<T>(), length.ptr<T>(),      Acc<T>(rule_.clip), Acc<T>(rule_.weight_decay),
-        Acc<T>(rate), w.count(),  parameters_.decayed()};
-    if (second_) {
-      const double t = static_cast<double>(steps_ + 1);
-      const bool decoupled = rule_.kind == OptimizerRule::Kind::adamw;
+    rows(g.device(), chunks(g), SquareChunk<T>{g.ptr<T>(), sums.ptr<double>(), g.count()});
+    rows(g.device(), 1,
+         Decide<T>{sums.ptr<double>(), state, plan, Acc<T>(rule_.clip), rule_.beta1, rule_.beta2, sums.count()});
+    const Update<T> update{w.ptr<T>(), g.ptr<T>(), state, Acc<T>(rule_.weight_decay), w.count(), parameters_.decayed()};
+    if (second_)
       rows(w.device(), chunks(w),
            AdamStep<T>{.u = update,
                        .first_moment = first_.ptr<T>(),
@@ -191,17 +207,15 @@ double Optimizer::step(double rate) {
                        .beta2 = Acc<T>(rule_.beta2),
                        .rest2 = Acc<T>(1 - rule_.beta2),
                        .epsilon = Acc<T>(rule_.epsilon),
-                       .correction1 = Acc<T>(1 / (1 - std::pow(rule_.beta1, t))),
-                       .correction2 = Acc<T>(1 / std::sqrt(1 - std::pow(rule_.beta2, t))),
-                       .shrink = decoupled ? Acc<T>(rate) : Acc<T>(0),
-                       .pull = decoupled ? Acc<T>(0) : Acc<T>(1)});
-    } else {
+                       .decoupled = rule_.kind == OptimizerRule::Kind::adamw});
+    else
       rows(w.device(), chunks(w), MomentumStep<T>{update, first_ ? first_.ptr<T>() : nullptr, Acc<T>(rule_.momentum)});
-    }
   });
-  const double result = length.item();
-  if (std::isfinite(result)) ++steps_;
-  return result;
+}
+
+double Optimizer::step(double rate) {
+  advance({.schedule = {.base = rate}});
+  return state_.read().norm;
 }
 
 }  // namespace tapedeck

@@ -1,9 +1,13 @@
-// Optimizers: one pass over the flat arrays of a ParameterSet. The gradient norm is taken first, in a fixed order; the
-// update reads it on the device, clips by it, and changes nothing at all where it is not finite.
+// Optimizers: one pass over the flat arrays of a ParameterSet. The gradient norm is taken first, in a fixed order; then
+// one lane decides from it and the loss whether the step goes ahead, at which rate and clipped by how much; the update
+// reads that from the StepState and changes nothing at all where norm or loss is not finite.
 #pragma once
 #include <string_view>
 
+#include "engine/device_value.h"
 #include "ops/parameter.h"
+#include "ops/schedule.h"
+#include "ops/step_state.h"
 
 namespace tapedeck {
 
@@ -18,31 +22,42 @@ struct OptimizerRule {
 };
 OptimizerRule::Kind find_optimizer(std::string_view name);  // throws UsageError naming the known ones
 
+struct StepPlan {  // what is the same for every step
+  Schedule schedule;
+  bool halt = false;              // a step that is not finite stops all later ones too
+  StepRecord* records = nullptr;  // step s writes records[s % ring], in memory that the device sees; null: no records
+  int64_t ring = 1;
+};
+
 class Optimizer {
  public:
-  Optimizer(ParameterSet& parameters, const OptimizerRule& rule);
+  Optimizer(ParameterSet& parameters, const OptimizerRule& rule);  // with a StepState of its own
+  Optimizer(ParameterSet& parameters, const OptimizerRule& rule, const DeviceValue<StepState>& state);  // shares it
 
-  // One step at this learning rate from the gradients that have gathered. Returns their norm before clipping. Where it
-  // is not finite no value, moment or count has changed, and the caller decides what to do.
+  // The end of a step: takes the gradients and the loss that have gathered, and changes the values. All of it is only
+  // asked of the device, nothing waits for it. Where norm or loss is not finite no value, moment or count of updates
+  // changes.
+  void advance(const StepPlan& plan);
+
+  // The same at this learning rate, and waits for it: returns the norm before clipping. A step that is not finite
+  // changes nothing and leaves it to the caller what to do.
   double step(double rate);
 
-  int64_t steps() const { return steps_; }  // those that changed the values
+  const DeviceValue<StepState>& state() const { return state_; }
+  int64_t steps() const { return state_.read().updates; }  // those that changed the values; waits for the device
 
-  // What a resumed run needs: "first" and "second" where there are such moments. restore() takes them back; it throws
-  // Error when they are not the ones that this rule keeps.
+  // What a resumed run needs besides the StepState: "first" and "second" where there are such moments. restore() takes
+  // both back; it throws Error when the moments are not the ones that this rule keeps.
   std::vector<std::pair<std::string, Tensor>> moments() const;
-  void restore(const std::vector<std::pair<std::string, Tensor>>& moments, int64_t steps);
+  void restore(const std::vector<std::pair<std::string, Tensor>>& moments, const StepState& state);
 
-  size_t state_bytes() const;               // of moments
+  size_t state_bytes() const;  // of moments
 
  private:
   ParameterSet& parameters_;
   OptimizerRule rule_;
   Tensor first_, second_;  // momentum or first moment; second moment
-  int64_t steps_ = 0;
+  DeviceValue<StepState> state_;
 };
-
-// √Σ x² of a flat tensor, on the device: summed in f64 over chunks in a fixed order, for any thread count.
-Tensor norm(const Tensor& x);
 
 }  // namespace tapedeck
