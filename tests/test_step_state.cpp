@@ -55,6 +55,10 @@ struct Bench {
   DeviceValue<Ring> records;
 };
 
+struct Spoilt {
+  double gradient, loss;
+};
+
 struct RateAt {  // what a kernel makes of a schedule
   Schedule schedule;
   double* rates;
@@ -134,15 +138,15 @@ TEST_CASE("five steps: rate, corrections, clipping and counts are those of a loo
 TEST_CASE("a step that is not finite changes no weight and no moment, is not counted, and the next goes on") {
   for (const Device device : both)
     for (const char* kind : {"momentum", "adamw"})
-      for (const auto& [gradient, loss] : {std::pair{NAN, 1.0f}, {INFINITY, 1.0f}, {1.0f, NAN}, {1.0f, -INFINITY}}) {
-        INFO(kind << " with gradient " << gradient << " and loss " << loss << " on " << name(device));
+      for (const Spoilt& spoilt : {Spoilt{NAN, 1}, {INFINITY, 1}, {1, NAN}, {1, -INFINITY}}) {
+        INFO(kind << " with gradient " << spoilt.gradient << " and loss " << spoilt.loss << " on " << name(device));
         const OptimizerRule rule{.kind = find_optimizer(kind)};
         Bench clean(device, rule), hit(device, rule);
         const StepPlan plan{.schedule = {.base = 0.1}};
         clean.step(1, -2, 1, plan), hit.step(1, -2, 1, plan);
         const auto weights = hit.weights();
         const auto moments = hit.moments();
-        hit.step(3, static_cast<double>(gradient), static_cast<double>(loss), plan);
+        hit.step(3, spoilt.gradient, spoilt.loss, plan);
         CHECK(hit.weights() == weights);
         CHECK(hit.moments() == moments);
         CHECK(hit.state().step == 2);
