@@ -1,7 +1,7 @@
 # A thin cover over CMake that also sets up a bare Debian or Ubuntu. `make help` lists the goals.
 # Variables:  BUILD=build  TYPE=Release  OPTIONS="-DTAPEDECK_ONEDNN=off"  JOBS=2  ARGS="options of tapedeck train"
 .DEFAULT_GOAL := build
-.PHONY: build setup demo test test-asan test-clang test-portable test-tsan fuzz format lint nvcc-check bench-peers clean help
+.PHONY: build setup demo test test-asan test-clang test-portable test-tsan test-race fuzz format lint nvcc-check bench-peers clean help
 
 BUILD ?= build
 TYPE ?= Release
@@ -66,6 +66,10 @@ test-tsan: setup  ## what runs on several threads, under ThreadSanitizer (which 
 	$(call install,clang)
 	$(call build,build-tsan,$(debug) -DCMAKE_CXX_COMPILER=clang++ -DTAPEDECK_ONEDNN=off -DTAPEDECK_SANITIZE=thread)
 	@ctest --test-dir build-tsan -R '$(THREADED)' --output-on-failure --no-tests=error
+
+test-race: setup  ## the kernels of the emulated device under our race detector (needs g++)
+	$(call build,build-race,$(debug) -DCMAKE_CXX_COMPILER=g++ -DTAPEDECK_RACE=ON,tapedeck_tests)
+	$(call ctest,build-race)
 
 FUZZ_SECONDS ?= 60
 fuzz: setup  ## the readers of files under libFuzzer, FUZZ_SECONDS=60 each

@@ -6,6 +6,7 @@
 
 #include "engine/address_sanitizer.h"
 #include "engine/check.h"
+#include "engine/emulation/race_detector.h"
 
 namespace tapedeck {
 namespace {
@@ -28,6 +29,7 @@ void RedZones::open(char* buffer, size_t size, size_t padded) {
   poison(buffer, padded);
   unpoison(buffer, size);
   open_[buffer] = {size, padded};
+  emulation::device_allocated(buffer, size);
 }
 
 void RedZones::close(char* buffer) noexcept {
@@ -39,6 +41,7 @@ void RedZones::close(char* buffer) noexcept {
     overrun_ = "a buffer of " + std::to_string(size) + " bytes, freed since";
   open_.erase(found);
   poison(buffer, padded);
+  emulation::device_released(buffer, size);
 }
 
 void RedZones::check() {

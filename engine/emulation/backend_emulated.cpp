@@ -4,6 +4,7 @@
 #include "engine/backend.h"
 #include "engine/check.h"
 #include "engine/emulation/emulated_device.h"
+#include "engine/emulation/race_detector.h"
 #include "engine/gemm_devices.h"
 
 namespace tapedeck {
@@ -15,6 +16,7 @@ using emulation::Streams;
 class EmulatedBackend final : public Backend {
  public:
   EmulatedBackend() {
+    emulation::device_memory(arena_.slab(), arena_.capacity());
     arena_.guard_later([this](const char* what, std::function<void()> work) {
       streams.ask(Queue::compute, {what, std::move(work), {}});
     });
@@ -38,13 +40,21 @@ class EmulatedBackend final : public Backend {
     CHECK((to_device && from_device) || !streams.capturing(),
           "copy: a step is being captured; return the tensor from the step and read it after replay");
     if (from_device) {
-      streams.ask(Queue::compute, {"copy", [=] { std::memmove(to, from, bytes); }, {}});
+      streams.ask(Queue::compute, {"copy",
+                                   [=] {
+                                     emulation::device_copy(to, from, bytes);
+                                     std::memmove(to, from, bytes);
+                                   },
+                                   {}});
       if (!to_device) sync();
     } else {  // a copy of the source, which may change as soon as this returns
       std::string kept(static_cast<const char*>(from), bytes);
-      streams.ask(
-          Queue::compute,
-          {"copy from the host", [to, kept = std::move(kept)] { std::memcpy(to, kept.data(), kept.size()); }, {}});
+      streams.ask(Queue::compute, {"copy from the host",
+                                   [to, kept = std::move(kept)] {
+                                     emulation::device_copy(to, kept.data(), kept.size());
+                                     std::memcpy(to, kept.data(), kept.size());
+                                   },
+                                   {}});
     }
   }
 

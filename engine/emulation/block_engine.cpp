@@ -5,6 +5,7 @@
 #include <utility>
 
 #include "engine/check.h"
+#include "engine/emulation/race_detector.h"
 #include "engine/emulation/worker.h"
 
 namespace tapedeck::emulation {
@@ -13,8 +14,14 @@ namespace {
 thread_local Worker* running = nullptr;  // set while this thread runs a grid
 
 struct RunningScope {
-  explicit RunningScope(Worker& w) { running = &w; }
-  ~RunningScope() { running = nullptr; }
+  explicit RunningScope(Worker& w) {
+    running = &w;
+    race::grid_begins(w);
+  }
+  ~RunningScope() {
+    race::grid_ends();
+    running = nullptr;
+  }
 };
 
 int first_bit(uint32_t bits, Order order) {
@@ -114,6 +121,7 @@ void run_block(Worker& w, int64_t block) {
     make_ready(w, static_cast<int>(i), ~0u);
   }
   w.slab.fill_fresh();
+  race::block_begins();
 
   Fiber* const fiber = w.fibers.take();
   w.current = pick(w);
@@ -166,8 +174,10 @@ void fail_block(Worker& w, std::string message) {
     if (lane.fiber && &lane != w.current) make_ready(w, lane.index / warp_lanes, bit_of(lane));
 }
 
+void note_fault(Worker& w, const std::string& message) { fail_block(w, lane_text(w) + message); }
+
 void fail_lane(Worker& w, const std::string& message) {
-  fail_block(w, lane_text(w) + message);
+  note_fault(w, message);
   throw Abandoned{};
 }
 
@@ -200,6 +210,7 @@ void barrier(Site site) {
   lane.site = w.barrier_site = site;
   if (++w.at_barrier == w.launch->lanes) {
     w.at_barrier = 0;
+    race::block_barrier();
     for (size_t i = 0; i < w.warps.size(); ++i) make_ready(w, static_cast<int>(i), ~0u);
   }
   suspend(w);

@@ -1,4 +1,5 @@
 // gemm of plain loops that sums in double: slow, obvious, and the oracle of the fast ones.
+#include "engine/emulation/race_detector.h"
 #include "engine/gelu.h"
 #include "engine/gemm_devices.h"
 
@@ -30,9 +31,22 @@ void run_gemm(const Gemm& g) {
              static_cast<T*>(g.c) + index * g.stride_c);
 }
 
+// Tells the race detector what the product reads and writes.
+void note_accesses(const Gemm& g) {
+  const auto note = [&](const void* p, int64_t count, int64_t stride, bool write) {
+    emulation::device_access(p, static_cast<size_t>((g.batch - 1) * stride + count) * size_of(g.dtype), write);
+  };
+  note(g.a, g.m * g.k, g.stride_a, false);
+  note(g.b, g.k * g.n, g.stride_b, false);
+  if (g.bias) note(g.bias, g.n, 0, false);
+  if (g.aux) note(g.aux, g.m * g.n, 0, true);
+  note(g.c, g.m * g.n, g.stride_c, true);
+}
+
 }  // namespace
 
 void gemm_emulated(const Gemm& g) {
+  note_accesses(g);
   if (g.dtype == DType::f64)
     run_gemm<double>(g);
   else

@@ -12,6 +12,7 @@ class SharedSlab {
   void fill_fresh();          // 0xFF everywhere: NaN in any floating-point format
   char* data() { return lines_.empty() ? nullptr : lines_[0].bytes; }
   size_t bytes() const { return bytes_; }
+  size_t capacity() const { return lines_.size() * sizeof(Line); }  // with what lies behind
 
   // The offset from data() of the first guard byte that was written since resize(), if any was.
   std::optional<size_t> overrun() const;

@@ -10,6 +10,7 @@
 
 #include "engine/check.h"
 #include "engine/emulation/block_engine.h"
+#include "engine/emulation/race_detector.h"
 
 namespace tapedeck::emulation {
 namespace {
@@ -96,6 +97,7 @@ void Streams::run_front(Queue queue) {
   const Operation op = std::move(l.waiting.front());
   l.waiting.pop_front();
   ++l.done;
+  begin_operation(op.work.what, static_cast<uint32_t>(queue), l.done, op.clock);
   try {
     if (op.work.source) {
       CHECK(pinned(op.work.source, op.work.source_bytes),
@@ -269,6 +271,7 @@ void Streams::copy(Queue queue, void* to, const void* from, size_t bytes, bool t
                         : "copy",
             [this, to, from, bytes, to_host] {
               CHECK(!to_host || pinned(to, bytes), "copy to the host: its memory was freed before it ran");
+              device_copy(to, from, bytes);
               std::memcpy(to, from, bytes);
             },
             {}};

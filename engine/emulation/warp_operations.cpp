@@ -3,6 +3,7 @@
 #include <string>
 
 #include "engine/check.h"
+#include "engine/emulation/race_detector.h"
 #include "engine/emulation/worker.h"
 
 namespace tapedeck::emulation {
@@ -14,6 +15,7 @@ std::string call_text(Operation operation, const Site& site) {
 
 void complete(Worker& w, int index) {
   Warp& warp = w.warps[index];
+  if (warp.operation == Operation::barrier) race::warp_barrier(index);
   uint32_t yes = 0;
   for (int i = 0; i < warp_lanes; ++i) yes |= static_cast<uint32_t>(warp.value[i] & 1) << i;
   for (int i = 0; i < warp_lanes; ++i)

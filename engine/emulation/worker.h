@@ -70,7 +70,8 @@ void suspend(Worker& w);
 
 // The first failure is the block's error; from now on only lanes that wait run, to unwind.
 void fail_block(Worker& w, std::string message);
-[[noreturn]] void fail_lane(Worker& w, const std::string& message);  // of the current lane; leaves it
+void note_fault(Worker& w, const std::string& message);  // of the current lane, which runs on to where it next waits
+[[noreturn]] void fail_lane(Worker& w, const std::string& message);  // the same, and leaves the lane
 
 // A lane has returned: whom this lets go on, or who waits for it in vain.
 void lane_left_warp(Worker& w, const Lane& lane);

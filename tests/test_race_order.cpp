@@ -1,0 +1,170 @@
+// The race detector on what orders blocks and operations: grids, streams and events; and atomics.
+#include <atomic>
+#include <string>
+
+#include "engine/backend.h"
+#include "engine/gemm_devices.h"
+#include "engine/launch.h"
+#include "engine/pinned.h"
+#include "tests/race_launch.h"
+
+using namespace tapedeck;
+using namespace tapedeck::emulation;
+
+namespace {
+
+Tensor zeros(int64_t count) { return Tensor::full({count}, DType::f32, Device::emulated, 0); }
+
+struct AddOne {
+  float* sum;
+  void operator()(int64_t, int lane) const {
+    if (lane == 0) *sum += 1;
+  }
+};
+
+struct CountUp {
+  int32_t* count;
+  bool plain_too;
+  void operator()(int64_t block, int) const {
+    if (plain_too && block == 1)
+      *count = 0;
+    else
+      std::atomic_ref(*count).fetch_add(1);
+  }
+};
+
+struct WriteAll {
+  float* to;
+  void operator()(int64_t, int lane) const { to[lane] = 1; }
+};
+
+struct ReadAll {
+  const float* from;
+  float* to;
+  void operator()(int64_t, int lane) const { to[lane] = from[lane]; }
+};
+
+struct Same {
+  template <class A>
+  HD A operator()(A a) const {
+    return a;
+  }
+};
+
+}  // namespace
+
+TEST_CASE("race: a plain add from two blocks") {
+  if (unwatched()) return;
+  const Tensor sum = zeros(1);
+  finds(2, 32, 0, AddOne{sum.ptr<float>()},
+        {"AddOne: block ",
+         "race: reads byte 0 of a buffer of 4 bytes at tests/test_race_order.cpp:", "blocks run in any order"});
+  finds_nothing(1, 32, 0, AddOne{sum.ptr<float>()});  // and grids come one after another
+  CHECK_GE(sum.item(), 2);
+}
+
+TEST_CASE("race: atomic adds are none, except with a plain access") {
+  if (unwatched()) return;
+  const Tensor count = Tensor::full({1}, DType::i32, Device::emulated, 0);
+  finds_nothing(2, 64, 0, CountUp{count.ptr<int32_t>(), false});
+  CHECK_EQ(count.item(), 2 * 2 * 64);
+  finds(3, 64, 0, CountUp{count.ptr<int32_t>(), true}, {"race: writes byte 0 of a buffer of 4 bytes"});
+}
+
+TEST_CASE("race: reads of other warps and blocks are not forgotten for later ones") {
+  if (unwatched()) return;
+  const Tensor x = zeros(1), out = zeros(256);
+  // Warp 0 reads, all lanes of warp 1 read after it, and one of these writes: only warp 0 is in the way.
+  finds(1, 64, 0,
+        [from = x.ptr<float>(), to = out.ptr<float>()](int64_t, int lane) {
+          if (lane < 32) to[lane] = *from;
+          if (lane >= 32) {
+            to[lane] = *from;
+            warp_barrier(Site::here());
+            to[lane] = *from;
+            warp_barrier(Site::here());
+            if (lane == 40) *from = 1;
+          }
+        },
+        {"race: ", "the lanes need a sync()"});
+}
+
+namespace {
+
+// The first operation on stream 0, the second on stream 1, each a kernel, a copy or a product.
+template <class First, class Second>
+std::string two_streams(bool event, const First& first, const Second& second) {
+  TwoStreams streams;
+  streams.begin(0, "Earlier");
+  first();
+  streams.begin(1, "Later", event);
+  try {
+    second();
+  } catch (const Error& e) {
+    return e.what();
+  }
+  return "nothing failed";
+}
+
+}  // namespace
+
+TEST_CASE("race: two streams that no event orders") {
+  if (unwatched()) return;
+  const Tensor x = zeros(64), y = zeros(64), z = zeros(64);
+  const auto read = [&] { launch(1, 64, 0, ReadAll{x.ptr<float>(), y.ptr<float>()}); };
+  const auto read_too = [&] { launch(1, 64, 0, ReadAll{x.ptr<float>(), z.ptr<float>()}); };
+  const auto write = [&] { launch(1, 64, 0, WriteAll{x.ptr<float>()}); };
+  const float host = 0;  // copies look at the device's side alone
+  const auto copy_from = [&] { device_copy(&host, x.ptr<float>(), 256); };
+  const auto copy_to = [&] { device_copy(x.ptr<float>(), &host, 256); };
+  const auto product = [&] {
+    gemm_emulated({.m = 8, .n = 8, .k = 8, .a = x.ptr<float>(), .b = x.ptr<float>(), .c = z.ptr<float>()});
+  };
+
+  check_says(two_streams(false, write, read),
+             {"ReadAll: block 0, lane 0: race: reads byte 0 of a buffer of 256 bytes at tests/test_race_order.cpp:",
+              "of stream 100), block 0, lane 0 writes it at tests/test_race_order.cpp:",
+              "no event orders the two operations"});
+  check_says(two_streams(false, read, write), {"race: writes byte 0", "lane 0 reads it", "no event orders"});
+  check_says(two_streams(false, write, copy_from),
+             {"Later (operation ", " of stream 101): race: reads byte 0", "lane 0 writes it", "no event orders"});
+  check_says(two_streams(false, copy_to, read),
+             {"race: reads byte 0", "Earlier (operation ", " of stream 100) writes it"});
+  check_says(two_streams(false, write, product),
+             {"Later (operation ", " of stream 101): race: reads", "no event orders"});
+
+  CHECK_EQ(two_streams(true, write, read), "nothing failed");
+  CHECK_EQ(two_streams(true, read, write), "nothing failed");
+  CHECK_EQ(two_streams(true, write, copy_from), "nothing failed");
+  CHECK_EQ(two_streams(true, copy_to, read), "nothing failed");
+  CHECK_EQ(two_streams(true, write, product), "nothing failed");
+  CHECK_EQ(two_streams(false, read, read_too), "nothing failed");  // both only read x
+}
+
+TEST_CASE("race: a kernel that does not wait for the copy on the other queue") {
+  if (unwatched()) return;
+  // Fault: the step reads a batch that the loader's copy has not brought yet, and a GPU is usually fast enough.
+  const Tensor x = zeros(64), y = zeros(64);
+  const PinnedBuffer batch(Device::emulated, 256);
+  Backend& device = backend(Device::emulated);
+  const auto step = [&](bool waits) {
+    const auto copied = device.event();
+    device.copy_later(Queue::transfer, x.ptr<float>(), batch.begin(), 256);
+    device.record(*copied, Queue::transfer);
+    if (waits) device.wait(Queue::compute, *copied);
+    map(Device::emulated, 64, Into<float>{y.ptr<float>()}, Same{}, x.ptr<float>());
+    device.sync();
+  };
+  for (const Mode mode : {Mode::eager, Mode::lazy}) {
+    const UseMode use(mode);
+    step(true);
+    std::string message;
+    try {
+      step(false);
+    } catch (const Error& e) {
+      message = e.what();
+    }
+    check_says(message, {"Map<", "block 0, lane 0: race: reads byte 0 of a buffer of 256 bytes at engine/launch.h:",
+                         "and copy from the host (operation ", " of stream 1) writes it: no event orders the two"});
+  }
+}
