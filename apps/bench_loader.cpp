@@ -98,9 +98,13 @@ class Way {
  private:
   void step() {
     learner_.parameters.forget_gradients();
-    const Inputs* inputs = &resident_;
-    if (feed_) waited_ += seconds_of([&] { inputs = &feed_->next().inputs; });
-    learn(learner_, source_.problem, *inputs, {true, seed_, 0, &learner_.state.ptr()->batches}, 1);
+    Inputs inputs = resident_;
+    if (feed_)
+      waited_ += seconds_of([&] {
+        feed_->next();
+        inputs = feed_->inputs();
+      });
+    learn(learner_, source_.problem, inputs, {true, seed_, 0, &learner_.state.ptr()->batches}, 1);
     const double norm = learner_.optimizer.step(config_.lr);
     CHECK(norm > 0, "bench loader: the gradient norm is {}: this step does not train", norm);
   }

@@ -11,7 +11,6 @@ namespace {
 
 constexpr int64_t score_batch = 1024;  // examples a forward pass while scoring
 
-// [N, …] -> [n, …]: the same memory, as much of it as the first n rows take.
 Tensor first_rows(const Tensor& x, int64_t n) {
   Tensor part = x;
   part.shape = x.rank() == 1 ? Shape{n} : Shape{n, x.cols()};
@@ -44,15 +43,31 @@ Problem::Problem(Dataset data, bool regression, Device device, DType dtype)
         text("--loss cross_entropy needs classes, but {} has numbers to predict: use --loss mse", data_.name));
 }
 
-Inputs Problem::load(std::span<const int32_t> rows) const {
-  BatchBuffer buffer(*this, std::ssize(rows));
-  buffer.load(rows);
-  return buffer.inputs();
+Inputs Problem::empty_f32(int64_t count, Device device) const {
+  return {Tensor::empty({count, data_.features}, DType::f32, device),
+          regression_ ? Tensor::empty({count, 1}, DType::f32, device) : Tensor::empty({count}, DType::i32, device)};
 }
 
-Inputs Problem::on_device(const Inputs& host) const {
-  const Tensor answer = regression_ ? cast(host.answer, dtype_) : host.answer;
-  return {cast(host.x, dtype_).to(device_), answer.to(device_)};
+Inputs Problem::empty(int64_t count) const {
+  return {Tensor::empty({count, data_.features}, dtype_, device_),
+          regression_ ? Tensor::empty({count, 1}, dtype_, device_) : Tensor::empty({count}, DType::i32, device_)};
+}
+
+Inputs Problem::converted(const Inputs& stored) const {
+  return {cast(stored.x, dtype_), regression_ ? cast(stored.answer, dtype_) : stored.answer};
+}
+
+void Problem::gather_rows(std::span<const int32_t> rows, float* x, void* answer) const {
+  if (regression_)
+    gather(data_, rows, x, static_cast<float*>(answer));
+  else
+    gather(data_, rows, x, static_cast<int32_t*>(answer));
+}
+
+Inputs Problem::load(std::span<const int32_t> rows) const {
+  const Inputs host = empty_f32(std::ssize(rows), Device::cpu);
+  gather_rows(rows, host.x.ptr<float>(), host.answer.data.begin());
+  return converted({host.x.to(device_), host.answer.to(device_)});
 }
 
 Inputs Problem::throw_away(int64_t count) const {
@@ -88,24 +103,27 @@ Score Problem::score(const Model& model, std::span<const int32_t> rows, const Ob
   return score;
 }
 
-BatchBuffer::BatchBuffer(const Problem& problem, int64_t capacity)
-    : problem_(problem),
-      host_{Tensor::empty({capacity, problem.data().features}, DType::f32, Device::cpu),
-            problem.regression() ? Tensor::empty({capacity, 1}, DType::f32, Device::cpu)
-                                 : Tensor::empty({capacity}, DType::i32, Device::cpu)},
-      capacity_(capacity) {}
+Inputs first_rows(const Inputs& batch, int64_t n) { return {first_rows(batch.x, n), first_rows(batch.answer, n)}; }
+
+BatchBuffer::BatchBuffer(const Problem& problem, int64_t capacity) : problem_(problem), capacity_(capacity) {
+  if (problem.device() == Device::cpu) {
+    host_ = problem.empty_f32(capacity, Device::cpu);
+    x_ = host_.x.ptr<float>();
+    answer_ = host_.answer.data.begin();
+  } else {
+    const size_t numbers = static_cast<size_t>(capacity * problem.data().features);
+    pinned_.emplace(problem.device(), numbers * sizeof(float) + static_cast<size_t>(capacity) * sizeof(int32_t));
+    x_ = static_cast<float*>(pinned_->begin());
+    answer_ = x_ + numbers;
+  }
+}
 
 void BatchBuffer::load(std::span<const int32_t> rows) {
   CHECK(std::ssize(rows) <= capacity_, "batch: {} examples do not fit into memory for {}", rows.size(), capacity_);
-  if (problem_.regression())
-    gather(problem_.data(), rows, host_.x.ptr<float>(), host_.answer.ptr<float>());
-  else
-    gather(problem_.data(), rows, host_.x.ptr<float>(), host_.answer.ptr<int32_t>());
+  problem_.gather_rows(rows, x_, answer_);
   count_ = std::ssize(rows);
 }
 
-Inputs BatchBuffer::inputs() const {
-  return problem_.on_device({first_rows(host_.x, count_), first_rows(host_.answer, count_)});
-}
+Inputs BatchBuffer::inputs() const { return problem_.converted(first_rows(host_, count_)); }
 
 }  // namespace tapedeck

@@ -6,6 +6,7 @@
 
 #include "apps/config.h"
 #include "data/dataset.h"
+#include "engine/pinned.h"
 #include "ops/ops.h"
 
 namespace tapedeck {
@@ -38,9 +39,17 @@ class Problem {
   bool regression() const { return regression_; }
   int64_t outputs() const { return regression_ ? 1 : data_.classes; }
 
+  Device device() const { return device_; }
+
   Inputs load(std::span<const int32_t> rows) const;  // these rows, on the device
-  Inputs on_device(const Inputs& host) const;        // f32 on the cpu, moved to where and in what type is computed
   Inputs throw_away(int64_t count) const;            // a batch of made-up examples, for warming up
+  // Memory of a batch: on the device in the type that is computed in, or as data is stored, f32 with i32 class ids.
+  Inputs empty(int64_t count) const;
+  Inputs empty_f32(int64_t count, Device device) const;
+  Inputs converted(const Inputs& stored) const;  // from what empty_f32() makes to what is computed with
+  // Copies rows of the data set to the host's memory: f32 features, and answers of empty_f32()'s type. Throws Error
+  // naming file and record that cannot be read.
+  void gather_rows(std::span<const int32_t> rows, float* x, void* answer) const;
   Tensor loss(const Tensor& output, const Inputs& inputs) const;
 
   // Runs the model over the rows without recording. `each` sees every batch's rows and outputs on the host.
@@ -54,18 +63,28 @@ class Problem {
   DType dtype_;
 };
 
-// Memory of one batch after another, of up to `capacity` examples each. The thread that computes makes it and takes the
-// inputs; any thread may load.
+// [N, …] -> [n, …]: the same memory, as much of it as the first n rows take.
+Inputs first_rows(const Inputs& batch, int64_t n);
+
+// The host's memory of one batch after another, of up to `capacity` examples each: a tensor's on the cpu, else pinned,
+// so that the device's transfer queue can read it. The thread that computes makes it; any thread may load.
 class BatchBuffer {
  public:
   BatchBuffer(const Problem& problem, int64_t capacity);  // keeps the reference
 
-  void load(std::span<const int32_t> rows);  // throws Error naming file and record that cannot be read
-  Inputs inputs() const;  // of the last load. In f32 on the cpu this buffer's own memory, that the next load overwrites
+  void load(std::span<const int32_t> rows);  // throws what Problem::gather_rows does
+  int64_t count() const { return count_; }   // examples of the last load
+  const float* x() const { return x_; }
+  const void* answer() const { return answer_; }
+  Inputs inputs()
+      const;  // of the last load, on the cpu: in f32 this buffer's own memory, that the next load overwrites
 
  private:
   const Problem& problem_;
   Inputs host_;
+  std::optional<PinnedBuffer> pinned_;
+  float* x_;
+  void* answer_;
   int64_t capacity_, count_ = 0;
 };
 

@@ -84,15 +84,15 @@ void Trainer::learn_batch() {
     window.size = std::min(rows - state_.examples % rows, config_.batch * config_.accumulate);
     learner_->parameters.forget_gradients();
   }
-  const Feed::Fed& fed = [&]() -> const Feed::Fed& {
+  const int64_t count = [&] {
     const auto waiting = clock_.enter(Phase::data_wait);
     return feed_->next();
   }();
-  const double share = static_cast<double>(fed.count) / static_cast<double>(window.size);
-  learn(*learner_, problem_, fed.inputs,
+  const double share = static_cast<double>(count) / static_cast<double>(window.size);
+  learn(*learner_, problem_, feed_->inputs(),
         {true, static_cast<uint64_t>(config_.seed), 0, &learner_->state.ptr()->batches}, share);
   ++state_.batches;
-  window.seen += fed.count;
+  window.seen += count;
   ++window.batches;
   window.seconds += steady_seconds() - begin;
 }

@@ -27,6 +27,9 @@ class Loader {
 
   // The rows of a batch, valid until the next call. None goes beyond an epoch: 10 rows in batches of 4 come as 4, 4, 2.
   std::span<const int32_t> next();
+  // Of the last batch: its epoch, and all of that epoch's rows in their order.
+  int64_t epoch() const { return next_.epoch; }
+  const std::vector<int32_t>& order() const { return order_; }
 
  private:
   std::vector<int32_t> rows_, order_;  // order_ is of next_.epoch, or empty

@@ -185,6 +185,11 @@ void Arena::reset_peak() {
   use_.peak_bytes = use_.bytes;
 }
 
+size_t Arena::limit() const {
+  std::lock_guard lock(mutex_);
+  return limit_;
+}
+
 void Arena::limit(size_t bytes) {
   std::lock_guard lock(mutex_);
   if (bytes > capacity_)

@@ -43,6 +43,7 @@ class Arena {
   const char* slab() const { return slab_; }
   size_t capacity() const { return capacity_; }
   bool contains(const void* p) const { return p >= slab_ && p < slab_ + capacity_; }
+  size_t limit() const;
   void limit(size_t bytes);  // allocate() refuses to go beyond; throws UsageError when more than the slab
 
   // Memory that a captured graph goes on using: nobody else gets it until the hold dies.
