@@ -71,7 +71,7 @@ void learn(Learner& learner, const Problem& problem, const Inputs& inputs, const
   Tape tape;
   const Tensor loss = problem.loss((*learner.model)(inputs.x, pass), inputs);
   tape.backward(loss, share);
-  end_batch(learner.state.ptr(), loss, share, inputs.x.rows(), std::ssize(problem.data().train));
+  end_batch(learner.state.ptr(), loss, share, inputs.x.rows());
 }
 
 void warm_up(const Config& config, const Problem& problem, Device device, DType dtype) {

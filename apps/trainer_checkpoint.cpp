@@ -112,11 +112,10 @@ void Trainer::restore_tensors(const Checkpoint& from) {
         state_.losses.push_back({static_cast<int64_t>(pairs[i]), pairs[i + 1]});
     }
   }
-  const int64_t rows = std::ssize(problem_.data().train);
   learner_->optimizer.restore(moments, {.step = state_.step,
                                         .updates = state_.optimizer_steps,
                                         .batches = state_.batches,
-                                        .cursor = (state_.examples + state_.window.seen) % rows,
+                                        .cursor = state_.examples + state_.window.seen,
                                         .loss = state_.window.loss});
 }
 

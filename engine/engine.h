@@ -16,6 +16,7 @@
 //   random                  Philox: random numbers as a pure function of seed, step, site and index
 //   arena, storage, shape, tensor   one slab of memory per device; a tensor is a counted slice of it with a shape
 //   device, backend, gemm   what differs between devices; gemm is one contract for all
+//   device_value            one number or struct in a device's memory, that kernels read and change
 //   parallel                the CPU's team of threads
 //   emulation/              the emulated device: GPU blocks as fibers
 //   checkpoint              named tensors as a safetensors file
@@ -24,6 +25,7 @@
 #include "engine/block.h"
 #include "engine/check.h"
 #include "engine/device.h"
+#include "engine/device_value.h"
 #include "engine/dtype.h"
 #include "engine/gemm.h"
 #include "engine/launch.h"

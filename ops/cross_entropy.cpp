@@ -1,8 +1,12 @@
 // cross_entropy   loss = mean over the counted rows of  log Σ_j e^(x_j) − x_label
 //                 dx_j = (softmax(x)_j − [j = label]) · dloss / n
 // n counts the rows whose label is not ignored_label; with none the loss and every gradient are exactly 0.
+//
 // The softmax is never stored: backward makes it again from the logits and each row's maximum and log Σ e^(x − max).
 // These two are kept apart: added to a large maximum the logarithm would lose its digits.
+//
+// n is counted on the device, so that no step waits for its labels. A label that names no class is an error on the cpu,
+// where the host can look at it at once; elsewhere the loss is NaN, and no memory is read by such a label.
 #include "engine/math.h"
 #include "ops/ops.h"
 
@@ -25,19 +29,25 @@ struct CrossEntropyForward {  // one row per Block
     if (b.lane != 0) return;
     top[row] = highest;
     log_sum[row] = log(sum);
-    loss[row] = label == ignored_label ? Acc<T>(0) : log_sum[row] - (Acc<T>(in[label]) - highest);
+    const bool named = label >= 0 && label < cols;
+    const Acc<T> right = named ? Acc<T>(in[label]) : Acc<T>(NAN);
+    loss[row] = label == ignored_label ? Acc<T>(0) : log_sum[row] - (right - highest);
   }
 };
 
 template <class T>
-struct SumRows {  // out = factor · Σ loss, by one Block
+struct MeanOfRows {  // factor = 1 / n, out = factor · Σ loss, by one Block
   const Acc<T>* loss;
+  const int32_t* labels;
+  Acc<T>* factor;
   T* out;
-  Acc<T> factor;
   int64_t cols;
   HD void operator()(Block b, int64_t) const {
     const auto total = b.sum(cols, [&](int64_t i) { return loss[i]; });
-    if (b.lane == 0) *out = T(factor * total);
+    const int64_t n = b.sum(cols, [&](int64_t i) { return int64_t(labels[i] != ignored_label); });
+    if (b.lane != 0) return;
+    *factor = n == 0 ? Acc<T>(0) : Acc<T>(1.0 / double(n));
+    *out = T(*factor * total);
   }
 };
 
@@ -47,14 +57,14 @@ struct CrossEntropyBackward {
   const int32_t* labels;
   const Acc<T>* top;
   const Acc<T>* log_sum;
+  const Acc<T>* factor;
   const T* dloss;
-  Acc<T> factor;
   Into<T> dx;
   int64_t cols;
   HD void operator()(Block b, int64_t row) const {
     const int64_t at = row * cols;
     const int32_t label = labels[row];
-    const Acc<T> weight = label == ignored_label ? Acc<T>(0) : factor * Acc<T>(*dloss);
+    const Acc<T> weight = label == ignored_label ? Acc<T>(0) : *factor * Acc<T>(*dloss);
     const Acc<T> highest = top[row], log_total = log_sum[row];
     b.each(cols, [&](int64_t j) {
       const Acc<T> p = exp(Acc<T>(x[at + j]) - highest - log_total) - (j == label ? Acc<T>(1) : Acc<T>(0));
@@ -63,16 +73,13 @@ struct CrossEntropyBackward {
   }
 };
 
-// How many rows count. Throws on a label that names no class: read later it would be memory of somebody else's.
-int64_t count_labels(const Tensor& labels, int64_t classes) {
-  int64_t counted = 0, row = 0;
-  for (const int32_t label : labels.values<int32_t>()) {
-    CHECK(label == ignored_label || (label >= 0 && label < classes),
-          "cross_entropy: label {} at row {}, but logits have {} classes (0…{})", label, row, classes, classes - 1);
-    counted += label != ignored_label;
-    ++row;
-  }
-  return counted;
+void check_labels(const Tensor& labels, int64_t classes) {
+  if (labels.device() != Device::cpu) return;
+  const int32_t* const label = labels.ptr<int32_t>();
+  for (int64_t row = 0; row < labels.count(); ++row)
+    CHECK(label[row] == ignored_label || (label[row] >= 0 && label[row] < classes),
+          "cross_entropy: label {} at row {}, but logits have {} classes (0…{})", label[row], row, classes,
+          classes - 1);
 }
 
 }  // namespace
@@ -84,26 +91,27 @@ Tensor cross_entropy(const Tensor& logits, const Tensor& labels) {
   CHECK(labels.device() == logits.device(), "cross_entropy: logits are on {} and labels on {}: move one with to()",
         name(logits.device()), name(labels.device()));
   CHECK(logits.cols() > 0, "cross_entropy: logits {} have no class", logits.shape);
-  const int64_t counted = count_labels(labels, logits.cols()), n = logits.rows();
-  const double factor = counted == 0 ? 0.0 : 1.0 / static_cast<double>(counted);
+  check_labels(labels, logits.cols());
+  const int64_t n = logits.rows();
   const DType wide = logits.dtype == DType::f64 ? DType::f64 : DType::f32;
   Tensor top = Tensor::empty({n}, wide, logits.device()), log_sum = Tensor::like(top), losses = Tensor::like(top);
+  Tensor factor = Tensor::like(top, {});
   Tensor loss = Tensor::like(logits, {});
   with_dtype(logits.dtype, [&]<class T>() {
     const Device device = logits.device();
     rows(device, n,
          CrossEntropyForward<T>{logits.ptr<T>(), labels.ptr<int32_t>(), top.ptr<Acc<T>>(), log_sum.ptr<Acc<T>>(),
                                 losses.ptr<Acc<T>>(), logits.cols()});
-    rows(device, 1, SumRows<T>{losses.ptr<Acc<T>>(), loss.ptr<T>(), Acc<T>(factor), n});
+    rows(device, 1, MeanOfRows<T>{losses.ptr<Acc<T>>(), labels.ptr<int32_t>(), factor.ptr<Acc<T>>(), loss.ptr<T>(), n});
   });
   return record(
       "cross_entropy", loss, {&logits},
-      [x = keep(logits), labels = keep(labels), top = keep(top), log_sum = keep(log_sum), factor,
+      [x = keep(logits), labels = keep(labels), top = keep(top), log_sum = keep(log_sum), factor = keep(factor),
        dx = want(logits)](const Tensor& dloss) {
         with_dtype(x->dtype, [&]<class T>() {
           rows(x->device(), x->rows(),
                CrossEntropyBackward<T>{x->ptr<T>(), labels->ptr<int32_t>(), top->ptr<Acc<T>>(), log_sum->ptr<Acc<T>>(),
-                                       dloss.ptr<T>(), Acc<T>(factor), dx.into<T>(), x->cols()});
+                                       factor->ptr<Acc<T>>(), dloss.ptr<T>(), dx.into<T>(), x->cols()});
         });
       });
 }

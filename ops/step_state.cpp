@@ -10,21 +10,20 @@ struct EndBatch {  // one lane
   StepState* state;
   const T* loss;
   double share;
-  int64_t count, epoch;
+  int64_t count;
   HD void operator()(int64_t) const {
     state->loss += share * double(*loss);
     state->batches += 1;
-    state->cursor = (state->cursor + count) % epoch;
+    state->cursor += count;
   }
 };
 
 }  // namespace
 
-void end_batch(StepState* state, const Tensor& of_batch, double share, int64_t count, int64_t epoch) {
+void end_batch(StepState* state, const Tensor& of_batch, double share, int64_t count) {
   CHECK(of_batch.count() == 1, "end_batch: the loss must be one number, got {}", of_batch.shape);
-  CHECK(epoch > 0, "end_batch: an epoch holds at least one example, got {}", epoch);
   with_dtype(of_batch.dtype, [&]<class T>() {
-    each(of_batch.device(), 1, EndBatch<T>{state, of_batch.ptr<T>(), share, count, epoch});
+    each(of_batch.device(), 1, EndBatch<T>{state, of_batch.ptr<T>(), share, count});
   });
 }
 

@@ -11,7 +11,7 @@ struct StepState {
   int64_t step = 0;     // steps asked for so far: the schedule's place
   int64_t updates = 0;  // those that changed the values: Adam's t
   int64_t batches = 0;  // batches trained on, ever: dropout's counter
-  int64_t cursor = 0;   // examples of this epoch given so far
+  int64_t cursor = 0;   // examples given so far, ever: its remainder by an epoch's length is the place in the epoch
   double loss = 0;      // of the step in progress, as far as its batches have been seen
 
   // What the end of a step leaves for the update of the values:
@@ -31,7 +31,7 @@ struct StepRecord {
 };
 
 // The end of a batch of `count` examples, behind its backward pass, which still reads the counter of its dropout:
-//   loss += share · of_batch     batches += 1     cursor = (cursor + count) mod epoch, in examples
-void end_batch(StepState* state, const Tensor& of_batch, double share, int64_t count, int64_t epoch);
+//   loss += share · of_batch     batches += 1     cursor += count
+void end_batch(StepState* state, const Tensor& of_batch, double share, int64_t count);
 
 }  // namespace tapedeck

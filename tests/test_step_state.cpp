@@ -32,7 +32,7 @@ struct Bench {
     parameters.forget_gradients();
     Tape tape;
     tape.backward(sum(mul(values, cast(Tensor::from(std::vector<double>{a, b}, {2}, values.device()), values.dtype))));
-    end_batch(optimizer.state().ptr(), Tensor::full({}, DType::f64, values.device(), loss), 1, 1, 1);
+    end_batch(optimizer.state().ptr(), Tensor::full({}, DType::f64, values.device(), loss), 1, 1);
     plan.records = records.ptr()->of;
     plan.ring = 3;
     optimizer.advance(plan);
@@ -80,7 +80,7 @@ TEST_CASE("a value in a device's memory comes back as it was written, and copies
   }
 }
 
-TEST_CASE("batches gather the loss by their share, count themselves, and the place in the epoch wraps at its end") {
+TEST_CASE("batches gather the loss by their share, count themselves and their examples") {
   for (const Device device : both)
     for (const DType dtype : {DType::f32, DType::f64}) {
       const DeviceValue<StepState> state(device);
@@ -88,16 +88,16 @@ TEST_CASE("batches gather the loss by their share, count themselves, and the pla
       int64_t given = 0;
       for (const int64_t count : {32, 32, 6, 32}) {
         const Tensor of_batch = Tensor::full({}, dtype, device, 0.1 * static_cast<double>(given + 1));
-        end_batch(state.ptr(), of_batch, static_cast<double>(count) / 70, count, 70);
+        end_batch(state.ptr(), of_batch, static_cast<double>(count) / 70, count);
         loss += static_cast<double>(count) / 70 * of_batch.item();
         given += count;
         CHECK(state.read().loss == doctest::Approx(loss).epsilon(1e-15));
-        CHECK(state.read().cursor == given % 70);
+        CHECK(state.read().cursor == given);
       }
       CHECK(state.read().batches == 4);
       CHECK(state.read().step == 0);
     }
-  CHECK_THROWS_WITH(end_batch(nullptr, Tensor::full({2}, DType::f32, Device::cpu, 0), 1, 1, 1),
+  CHECK_THROWS_WITH(end_batch(nullptr, Tensor::full({2}, DType::f32, Device::cpu, 0), 1, 1),
                     doctest::Contains("got [2]"));
 }
 
