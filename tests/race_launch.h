@@ -2,6 +2,7 @@
 #pragma once
 #include <cstdint>
 #include <string>
+#include <utility>
 #include <vector>
 
 #include "engine/emulation/race_detector.h"
@@ -44,6 +45,21 @@ class TwoStreams {
   static constexpr uint32_t first = 100;
   static inline uint32_t given[2] = {};
   uint32_t seen_[2][2] = {{given[0], given[1]}, {given[0], given[1]}};
+};
+
+// At its end these tensors are as fresh, since the device's own queues know nothing of what TwoStreams did.
+class Forget {
+ public:
+  explicit Forget(std::vector<Tensor> tensors) : tensors_(std::move(tensors)) {}
+  ~Forget() {
+    TwoStreams().begin(0, "End");
+    for (const Tensor& t : tensors_) device_allocated(t.data.begin(), t.bytes());
+  }
+  Forget(const Forget&) = delete;
+  Forget& operator=(const Forget&) = delete;
+
+ private:
+  std::vector<Tensor> tensors_;
 };
 
 }  // namespace tapedeck::emulation

@@ -1,5 +1,6 @@
 // The race detector on what orders blocks and operations: grids, streams and events; and atomics.
 #include <atomic>
+#include <functional>
 #include <string>
 
 #include "engine/backend.h"
@@ -91,19 +92,22 @@ TEST_CASE("race: reads of other warps and blocks are not forgotten for later one
 
 namespace {
 
-// The first operation on stream 0, the second on stream 1, each a kernel, a copy or a product.
-template <class First, class Second>
-std::string two_streams(bool event, const First& first, const Second& second) {
-  TwoStreams streams;
-  streams.begin(0, "Earlier");
-  first();
-  streams.begin(1, "Later", event);
+std::string error(const std::function<void()>& f) {
   try {
-    second();
+    f();
   } catch (const Error& e) {
     return e.what();
   }
   return "nothing failed";
+}
+
+// The first operation on stream 0, the second on stream 1, each a kernel, a copy or a product.
+std::string two_streams(bool event, const std::function<void()>& first, const std::function<void()>& second) {
+  TwoStreams streams;
+  streams.begin(0, "Earlier");
+  first();
+  streams.begin(1, "Later", event);
+  return error(second);
 }
 
 }  // namespace
@@ -111,6 +115,7 @@ std::string two_streams(bool event, const First& first, const Second& second) {
 TEST_CASE("race: two streams that no event orders") {
   if (unwatched()) return;
   const Tensor x = zeros(64), y = zeros(64), z = zeros(64);
+  const Forget at_the_end({x, y, z});
   const auto read = [&] { launch(1, 64, 0, ReadAll{x.ptr<float>(), y.ptr<float>()}); };
   const auto read_too = [&] { launch(1, 64, 0, ReadAll{x.ptr<float>(), z.ptr<float>()}); };
   const auto write = [&] { launch(1, 64, 0, WriteAll{x.ptr<float>()}); };
@@ -157,14 +162,36 @@ TEST_CASE("race: a kernel that does not wait for the copy on the other queue") {
   };
   for (const Mode mode : {Mode::eager, Mode::lazy}) {
     const UseMode use(mode);
-    step(true);
-    std::string message;
-    try {
-      step(false);
-    } catch (const Error& e) {
-      message = e.what();
-    }
-    check_says(message, {"Map<", "block 0, lane 0: race: reads byte 0 of a buffer of 256 bytes at engine/launch.h:",
-                         "and copy from the host (operation ", " of stream 1) writes it: no event orders the two"});
+    CHECK_EQ(error([&] { step(true); }), "nothing failed");
+    check_says(error([&] { step(false); }),
+               {"Map<", "block 0, lane 0: race: reads byte 0 of a buffer of 256 bytes at engine/launch.h:",
+                "and copy from the host (operation ", " of stream 1) writes it: no event orders the two"});
   }
+}
+
+TEST_CASE("race: memory that is given out again while the other queue may still copy from it") {
+  if (unwatched()) return;
+  // Fault: a tensor is freed as soon as its copy to the host is asked for, and the next one overwrites it.
+  const PinnedBuffer result(Device::emulated, 256);
+  Backend& device = backend(Device::emulated);
+  const auto reuse = [&](bool waits) {
+    const void* first = nullptr;
+    const auto made = device.event(), copied = device.event();
+    {
+      const Tensor x = zeros(64);
+      first = x.data.begin();
+      device.record(*made, Queue::compute);
+      device.wait(Queue::transfer, *made);
+      device.copy_later(Queue::transfer, result.begin(), first, 256);
+      device.record(*copied, Queue::transfer);
+    }
+    if (waits) device.wait(Queue::compute, *copied);
+    const Tensor y = zeros(64);
+    CHECK_EQ(y.data.begin(), first);
+  };
+  CHECK_EQ(error([&] { reuse(true); }), "nothing failed");
+  check_says(error([&] { reuse(false); }),
+             {"allocate (operation ", "race: byte 0 of a buffer of 256 bytes, which has been freed, is given out again",
+              "and copy to the host (operation ", " of stream 1) reads it: no event orders the two"});
+  CHECK_EQ(error([&] { reuse(true); }), "nothing failed");
 }

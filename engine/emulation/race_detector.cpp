@@ -161,6 +161,27 @@ std::string examine(const Thread& t, Shadow& shadow, size_t offset, size_t bytes
   return wrong;
 }
 
+// The memory of a freed buffer is given out anew: whoever used it must have come before, or is overwritten as it reads.
+std::string examine_reuse(const Thread& t, size_t offset, size_t bytes, const Visit& me) {
+  std::string wrong;
+  device.shadow->visit(offset, bytes, false, [&](Cell& cell, size_t at) {
+    const Visit* const other = rival(t, cell, me, Access::write);
+    if (other)
+      wrong = text("race: {}, is given out again, and {} {} it{}: {}", device_place(names().buffers, at),
+                   who(*other, me), other == &cell.write ? "writes" : "reads", at_line(*other), why(*other, me));
+    return !other;
+  });
+  return wrong;
+}
+
+Visit visit_of(const Thread& t) {  // of the operation as a whole
+  return {now, t.position, 0, 0, static_cast<uint16_t>(t.stream), no_lane, 0};
+}
+
+void throw_if(const Thread& t, const std::string& wrong) {
+  if (!wrong.empty()) throw Error(text("{}: {}", operation_text(t.stream, t.position), wrong));
+}
+
 [[noreturn]] void host_access(size_t offset, Access access, uint32_t code) {
   std::fprintf(stderr, "host code %s %s at %s: a GPU's memory is not the host's: copy it with to() or values()\n",
                writes(access) ? "writes" : "reads", device_place(names().buffers, offset).c_str(),
@@ -219,16 +240,22 @@ void begin_operation(const char* what, uint32_t stream, uint32_t position, const
 void device_allocated(const void* p, size_t bytes) {
   const size_t offset = offset_in_device(p);
   if (offset >= device.bytes || bytes == 0) return;
+  const Thread& t = this_thread();
+  const std::string wrong = examine_reuse(t, offset, bytes, visit_of(t));
   device.shadow->set(offset, bytes, Memory::live);
   Buffers& buffers = names().buffers;
   buffers.erase(buffers.lower_bound(offset), buffers.lower_bound(offset + bytes));
   buffers[offset] = {bytes, true};
+  throw_if(t, wrong);
 }
 
 void device_released(const void* p, size_t bytes) {
   const size_t offset = offset_in_device(p);
   if (offset >= device.bytes || bytes == 0) return;
-  device.shadow->set(offset, bytes, Memory::freed);
+  device.shadow->visit(offset, bytes, false, [](Cell& cell, size_t) {
+    cell.memory = Memory::freed;
+    return true;
+  });
   names().buffers[offset].live = false;
 }
 
@@ -236,10 +263,8 @@ void device_access(const void* p, size_t bytes, bool write) {
   const size_t offset = offset_in_device(p);
   if (offset >= device.bytes || bytes == 0) return;
   const Thread& t = this_thread();
-  const Visit me{now, t.position, 0, 0, static_cast<uint16_t>(t.stream), no_lane, 0};
-  const std::string wrong = examine(t, *device.shadow, offset, std::min(bytes, device.bytes - offset), me,
-                                    write ? Access::write : Access::read);
-  if (!wrong.empty()) throw Error(text("{}: {}", operation_text(t.stream, t.position), wrong));
+  throw_if(t, examine(t, *device.shadow, offset, std::min(bytes, device.bytes - offset), visit_of(t),
+                      write ? Access::write : Access::read));
 }
 
 bool kernel_runs() { return of_this_thread && of_this_thread->worker && of_this_thread->worker->current; }

@@ -2,16 +2,17 @@
 // puts a call before every load and store of the kernel files (-fsanitize=thread), and race_hooks.cpp answers these
 // calls in place of ThreadSanitizer's runtime. So unchanged kernel source is watched, and what goes wrong is an Error
 // with kernel, block, lane, the line, and who else was at that place:
-//   races           two accesses of one byte, at least one of them a write, that nothing orders: lanes by the barrier
-//   of
-//                   their warp or block, blocks by the end of their grid, operations by their streams and events.
-//                   Shuffles and votes order nothing; two atomic accesses are no race.
-//   unwritten       a kernel reads device or shared memory that nobody has written
-//   out of bounds   device memory that was freed or never given out, shared memory behind its size
+//   race           two accesses of one byte, at least one of them a write, that nothing orders. Lanes are ordered by
+//   the
+//                  barriers of their warp and block, blocks by the end of their grid, operations by queues and events.
+//                  Shuffles and votes order nothing; two atomic accesses are no race.
+//   unwritten      a kernel reads device or shared memory that nobody has written
+//   out of bounds  device memory that was freed or never given out, shared memory behind its size
+//   early reuse    memory is given out again while an operation that nothing orders may still use its last buffer
 //
-// Not seen: order by fences and atomics (a "last block done" counter is reported as a race), reads further back than
-// the last four of different kinds (race_shadow.h), memory that was freed and given out again while another stream was
-// still using it. One OS thread at a time may use the emulated device's memory. In other builds all of this is empty.
+// Not seen: order by fences and atomics (a "last block done" counter is reported as a race); other queues' reads
+// further back than the last one; what a replayed graph could do in another order than it did. One OS thread at a time
+// may use the emulated device's memory. In other builds all of this is empty.
 #pragma once
 #include <cstddef>
 #include <cstdint>
