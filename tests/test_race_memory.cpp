@@ -9,6 +9,7 @@
 #include <string>
 
 #include "engine/backend.h"
+#include "ops/ops.h"
 #include "tests/race_launch.h"
 
 using namespace tapedeck;
@@ -54,6 +55,14 @@ TEST_CASE("race: a read of device memory that nobody has written") {
         {"lane 63: reads byte 252 of a buffer of 256 bytes at", ": nothing was written there before"});
   fill(x, 0);
   finds_nothing(1, 64, 0, read(64));
+}
+
+TEST_CASE("race: the kernels of ops, and fills, are watched like those of tests") {
+  if (unwatched()) return;
+  const Tensor x = floats(64);
+  CHECK_THROWS_WITH_AS(relu(x), doctest::Contains("nothing was written there before"), Error);
+  fill(x, 1);
+  relu(x);
 }
 
 TEST_CASE("race: device memory behind a buffer, in its red zone and far beyond") {

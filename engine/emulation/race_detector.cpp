@@ -1,7 +1,6 @@
 #include "engine/emulation/race_detector.h"
 
 #include <algorithm>
-#include <array>
 #include <atomic>
 #include <cstdio>
 #include <cstdlib>
@@ -11,6 +10,7 @@
 #include <utility>
 
 #include "engine/check.h"
+#include "engine/emulation/race_order.h"
 #include "engine/emulation/race_shadow.h"
 #include "engine/emulation/race_text.h"
 #include "engine/emulation/worker.h"
@@ -19,20 +19,18 @@ namespace tapedeck::emulation {
 namespace race {
 namespace {
 
-// Counts the meetings of lanes and the beginnings of blocks and grids. Lanes take turns, so an access before a meeting
-// has a lower time than one after it, and times alone tell whether a barrier stands between two accesses.
-std::atomic<uint32_t> now{1};
+std::atomic<uint32_t> now{1};  // the detector's time
 
-struct Thread {                       // what runs on this OS thread
-  uint32_t stream = 0, position = 0;  // of the operation that it runs
-  std::vector<uint32_t> clock;
-  Worker* worker = nullptr;  // while a grid runs
-  uint32_t grid_began = 0, block_met = 0;
-  std::array<uint32_t, 32> warp_met{};
+struct Thread;
+thread_local Thread* of_this_thread = nullptr;
+
+struct Thread {
+  ~Thread() { of_this_thread = nullptr; }
+  Standpoint here;
+  Worker* worker = nullptr;        // while a grid runs
   std::unique_ptr<Shadow> shared;  // of the worker's slab
   size_t shared_bytes = 0;         // of which the block may use these
 };
-thread_local Thread* of_this_thread = nullptr;
 
 Thread& this_thread() {
   thread_local Thread thread;
@@ -60,58 +58,6 @@ Names& names() {
 
 size_t offset_in_device(const void* p) { return reinterpret_cast<uintptr_t>(p) - device.base; }
 
-// ---- Order ---------------------------------------------------------------------------------------------------------
-bool same_operation(const Visit& a, const Visit& b) { return a.stream == b.stream && a.position == b.position; }
-bool same_warp(const Visit& a, const Visit& b) {
-  return a.block == b.block && a.lane / warp_lanes == b.lane / warp_lanes;
-}
-
-// Does `before`, which came first in this run, come first in every run? `me` is what this thread does now.
-bool ordered(const Thread& t, const Visit& before, const Visit& me) {
-  if (!same_operation(before, me)) return before.stream < t.clock.size() && before.position <= t.clock[before.stream];
-  if (before.time < t.grid_began || me.lane == no_lane) return true;
-  if (before.block != me.block) return false;
-  if (before.lane == me.lane || before.time < t.block_met) return true;
-  return same_warp(before, me) && before.time < t.warp_met[me.lane / warp_lanes];
-}
-
-bool races(const Thread& t, const Visit& before, const Visit& me) {
-  return before.time != 0 && !(before.atomic && me.atomic) && !ordered(t, before, me);
-}
-
-// ---- One access of one cell ----------------------------------------------------------------------------------------
-bool reads(Access a) { return a == Access::read || a == Access::atomic_read || a == Access::atomic_update; }
-bool writes(Access a) { return a != Access::read && a != Access::atomic_read; }
-
-// The visit with which this one races, or null.
-const Visit* rival(const Thread& t, const Cell& cell, const Visit& me, Access access) {
-  if (races(t, cell.write, me)) return &cell.write;
-  if (!writes(access)) return nullptr;
-  for (const Visit* reader : {&cell.last, &cell.other_lane, &cell.other_warp, &cell.other_operation})
-    if (races(t, *reader, me)) return reader;
-  return nullptr;
-}
-
-void remember(const Thread& t, Cell& cell, const Visit& me, Access access) {
-  if (writes(access)) {
-    cell.write = me;
-    if (me.atomic) return;  // it may be unordered with the next one, and so may be those who read before it
-    cell.last = cell.other_lane = cell.other_warp = cell.other_operation = {};
-    return;
-  }
-  const Visit last = std::exchange(cell.last, me);
-  if (last.time == 0) return;
-  if (!same_operation(last, me)) {
-    if (!ordered(t, last, me)) cell.other_operation = last;
-    cell.other_lane = cell.other_warp = {};
-  } else if (!same_warp(last, me)) {
-    cell.other_warp = last;
-    cell.other_lane = {};
-  } else if (last.lane != me.lane) {
-    cell.other_lane = last;
-  }
-}
-
 // ---- Words ---------------------------------------------------------------------------------------------------------
 std::string operation_text(uint32_t stream, uint32_t position) {
   const std::lock_guard lock(names().mutex);
@@ -135,14 +81,20 @@ const char* why(const Visit& other, const Visit& me) {
 
 std::string at_line(const Visit& visit) { return visit.code == 0 ? "" : " at " + source_line(visit.code); }
 
+std::string rivalry(const Cell& cell, const Visit& other, const Visit& me) {
+  return text("and {} {} it{}: {}", who(other, me), &other == &cell.write ? "writes" : "reads", at_line(other),
+              why(other, me));
+}
+
 // Looks at one access and remembers it. Returns what is wrong with it, or nothing.
 std::string examine(const Thread& t, Shadow& shadow, size_t offset, size_t bytes, const Visit& me, Access access) {
   std::string wrong;
   shadow.visit(offset, bytes, writes(access) && !me.atomic, [&](Cell& cell, size_t at) {
     const bool never_written = reads(access) && cell.write.time == 0 && me.lane != no_lane;
-    const Visit* const other = cell.memory == Memory::live && !never_written ? rival(t, cell, me, access) : nullptr;
+    const Visit* const other =
+        cell.memory == Memory::live && !never_written ? rival(t.here, cell, me, access) : nullptr;
     if (cell.memory == Memory::live && !never_written && !other) {
-      remember(t, cell, me, access);
+      remember(t.here, cell, me, access);
       return true;
     }
     const bool of_device = &shadow == device.shadow;
@@ -154,8 +106,7 @@ std::string examine(const Thread& t, Shadow& shadow, size_t offset, size_t bytes
     else if (never_written)
       wrong = text("{}: nothing was written there before", what);
     else
-      wrong = text("race: {}, and {} {} it{}: {}", what, who(*other, me), other == &cell.write ? "writes" : "reads",
-                   at_line(*other), why(*other, me));
+      wrong = text("race: {}, {}", what, rivalry(cell, *other, me));
     return false;
   });
   return wrong;
@@ -165,21 +116,20 @@ std::string examine(const Thread& t, Shadow& shadow, size_t offset, size_t bytes
 std::string examine_reuse(const Thread& t, size_t offset, size_t bytes, const Visit& me) {
   std::string wrong;
   device.shadow->visit(offset, bytes, false, [&](Cell& cell, size_t at) {
-    const Visit* const other = rival(t, cell, me, Access::write);
+    const Visit* const other = rival(t.here, cell, me, Access::write);
     if (other)
-      wrong = text("race: {}, is given out again, and {} {} it{}: {}", device_place(names().buffers, at),
-                   who(*other, me), other == &cell.write ? "writes" : "reads", at_line(*other), why(*other, me));
+      wrong = text("race: {}, is given out again, {}", device_place(names().buffers, at), rivalry(cell, *other, me));
     return !other;
   });
   return wrong;
 }
 
 Visit visit_of(const Thread& t) {  // of the operation as a whole
-  return {now, t.position, 0, 0, static_cast<uint16_t>(t.stream), no_lane, 0};
+  return {now, t.here.position, 0, 0, static_cast<uint16_t>(t.here.stream), no_lane, 0};
 }
 
 void throw_if(const Thread& t, const std::string& wrong) {
-  if (!wrong.empty()) throw Error(text("{}: {}", operation_text(t.stream, t.position), wrong));
+  if (!wrong.empty()) throw Error(text("{}: {}", operation_text(t.here.stream, t.here.position), wrong));
 }
 
 [[noreturn]] void host_access(size_t offset, Access access, uint32_t code) {
@@ -195,7 +145,7 @@ void throw_if(const Thread& t, const std::string& wrong) {
 void grid_begins(Worker& w) {
   Thread& t = this_thread();
   t.worker = &w;
-  t.grid_began = ++now;
+  t.here.grid_began = ++now;
   const size_t room = w.slab.capacity();
   if (!t.shared || t.shared->bytes() < room) {
     t.shared = std::make_unique<Shadow>(room);
@@ -207,15 +157,15 @@ void grid_ends() { this_thread().worker = nullptr; }
 
 void block_begins() {
   Thread& t = this_thread();
-  t.block_met = ++now;
-  t.warp_met.fill(now);
+  t.here.block_met = ++now;
+  t.here.warp_met.fill(now);
   t.shared->set(0, t.shared_bytes, Memory::never_given);
   t.shared_bytes = t.worker->slab.bytes();
   t.shared->set(0, t.shared_bytes, Memory::live);
 }
 
-void block_barrier() { this_thread().block_met = ++now; }
-void warp_barrier(int warp) { this_thread().warp_met[warp] = ++now; }
+void block_barrier() { this_thread().here.block_met = ++now; }
+void warp_barrier(int warp) { this_thread().here.warp_met[warp] = ++now; }
 
 }  // namespace race
 
@@ -230,9 +180,9 @@ void begin_operation(const char* what, uint32_t stream, uint32_t position, const
         "race detector: {} is number {} of stream {}: positions count from 1, and its clock must say so too", what,
         position, stream);
   Thread& t = this_thread();
-  t.stream = stream;
-  t.position = position;
-  t.clock = clock;
+  t.here.stream = stream;
+  t.here.position = position;
+  t.here.clock = clock;
   const std::lock_guard lock(names().mutex);
   names().operations[{stream, position}] = what;
 }
@@ -283,10 +233,10 @@ void instrumented_access(const void* p, size_t bytes, Access access, const void*
   if (offset >= shadow.bytes() || w.failed()) return;
   const bool atomic = access != Access::read && access != Access::write;
   const Visit me{now,
-                 t->position,
+                 t->here.position,
                  static_cast<uint32_t>(w.block),
                  pc,
-                 static_cast<uint16_t>(t->stream),
+                 static_cast<uint16_t>(t->here.stream),
                  static_cast<uint16_t>(w.current->index),
                  atomic};
   const std::string wrong = examine(*t, shadow, offset, std::min(bytes, shadow.bytes() - offset), me, access);
