@@ -3,7 +3,6 @@
 #include <fmt/format.h>
 
 #include <algorithm>
-#include <cstdlib>
 #include <filesystem>
 #include <fstream>
 #include <vector>
@@ -12,6 +11,7 @@
 #include "apps/meter.h"
 #include "apps/record.h"
 #include "apps/stats.h"
+#include "engine/cache_folder.h"
 #include "engine/gemm.h"
 #include "engine/launch.h"
 #include "engine/tensor.h"
@@ -69,12 +69,7 @@ Peak copy_peak() {
   return peak_of(rates(2.0 * static_cast<double>(from.bytes()), 0.3, run), "128 MiB to 128 MiB, read + written");
 }
 
-std::filesystem::path cache_file() {
-  const char* cache = std::getenv("XDG_CACHE_HOME");
-  const char* home = std::getenv("HOME");
-  const std::filesystem::path folder = cache && *cache ? cache : std::string(home ? home : ".") + "/.cache";
-  return folder / "tapedeck" / "peaks.json";
-}
+std::filesystem::path cache_file() { return cache_folder() / "peaks.json"; }
 
 std::string fingerprint() {
   const Build build = build_info();

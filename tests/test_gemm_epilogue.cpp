@@ -15,7 +15,7 @@ struct Library {
   int did = 0;
 
   bool operator()(const Gemm& g) {
-    CHECK(g.k > 0);
+    if (g.k == 0) return false;
     if (g.epilogue != Epilogue::none && !knows_epilogues) return false;
     if (g.bias_gradient && !knows_bias_gradient) return false;
     ++did;
