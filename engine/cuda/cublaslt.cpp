@@ -35,7 +35,7 @@ bool CublasLt::run(const Gemm& g, cudaStream_t stream, void* workspace, size_t w
   const Place place{stream, workspace};
   // Only cuBLASLt can read its masks, and it only its own: a mask goes to the side that wrote it.
   if (g.epilogue == Epilogue::drelu) {
-    if (!its_own_masks_.contains(g.aux)) return false;
+    if (g.k == 0 || !its_own_masks_.contains(g.aux)) return false;  // k = 0 gives 0 whatever the mask says
     if (multiply(g, place, workspace_bytes)) return true;
     CHECK(g.bias_gradient, "gemm: cuBLASLt wrote a mask of relu but cannot read it in {}: use another activation",
           in_words(g));
