@@ -17,6 +17,8 @@ Device prepare_machine(const Config& config) {
 
 DType find_precision(const Config& config) { return config.precision == "fp64" ? DType::f64 : DType::f32; }
 
+bool graph_wanted(const Config& config, Device) { return config.graph == "on"; }
+
 std::unique_ptr<Mlp> make_model(const Config& config, const Problem& problem) {
   return std::make_unique<Mlp>(problem.data().features, config.hidden, problem.outputs(),
                                find_activation(config.activation), config.dropout);

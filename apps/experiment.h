@@ -13,6 +13,7 @@ namespace tapedeck {
 // Sets threads and memory limit, and says which device the configuration means.
 Device prepare_machine(const Config& config);
 DType find_precision(const Config& config);
+bool graph_wanted(const Config& config, Device device);  // whether steps are captured and replayed
 
 std::unique_ptr<Mlp> make_model(const Config& config, const Problem& problem);
 OptimizerRule optimizer_rule(const Config& config);

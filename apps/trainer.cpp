@@ -27,7 +27,7 @@ Trainer::Trainer(const Config& config, const Problem& problem, Device device, Tr
       stop_(std::move(stop)),
       epoch_steps_(steps_per_epoch(config, problem)),
       last_step_(total_steps(config, problem)),
-      record_(device) {
+      in_flight_(device) {
   if (config.target) state_.tracker.emplace(*config.target);
   state_.schedule = make_schedule(config, problem);
 }
@@ -44,7 +44,9 @@ void Trainer::begin(const Checkpoint* from) {
   const int64_t rows = std::ssize(problem_.data().train);
   const Position next{state_.examples / rows, state_.examples % rows + state_.window.seen};
   const auto workers = config_.workers.value_or(default_workers(problem_));
-  feed_.emplace(problem_, config_.batch, seed, next, static_cast<int>(workers), config_.prefetch);
+  feed_.emplace(problem_, config_.batch, seed, next, static_cast<int>(workers), config_.prefetch,
+                &learner_->state.ptr()->cursor);
+  graph_.emplace(device_, graph_wanted(config_, device_));
   if (folder_) folder_->keep_metrics(metrics_bytes_);
   backend(device_).arena().reset_peak();
   last_save_ = steady_seconds();
@@ -64,60 +66,77 @@ Summary Trainer::run() {
 
 void Trainer::train() {
   while (true) {
-    if (evaluation_due()) evaluate_now();
-    if (over() || state_.step == last_step_) break;
-    if (checkpoint_due() && !save_checkpoint()) break;
-    if (stop_()) throw Stopped();
-    learn_batch();
-    if (state_.window.seen == state_.window.size && !update()) break;
+    const bool evaluates = evaluation_due(), ends = over() || state_.step == last_step_;
+    const bool stops = !evaluates && !ends && stop_(), saves = checkpoint_due();
+    if (!settle(evaluates || ends || stops || saves ? 0 : in_flight_.lead())) break;
+    if (evaluates) {
+      evaluate_now();
+      continue;
+    }
+    if (ends || (saves && !save_checkpoint())) break;
+    if (stops) throw Stopped();
+    ask_for_batch();
   }
 }
 
 // A step takes a window of up to --accumulate batches that does not reach into the next epoch. Each batch weighs what
 // it holds of the window's examples, so that the gradient is the mean over them however they are cut.
-void Trainer::learn_batch() {
-  const double begin = steady_seconds();
+void Trainer::ask_for_batch() {
   const auto training = clock_.enter(Phase::train);
   RunState::Window& window = state_.window;
-  if (window.seen == 0) {
+  const bool first = window.seen == 0;
+  if (first) {
     const int64_t rows = std::ssize(problem_.data().train);
     window.size = std::min(rows - state_.examples % rows, config_.batch * config_.accumulate);
-    learner_->parameters.forget_gradients();
   }
+  if (first || !in_flight_.has_begun()) in_flight_.begin();
   const int64_t count = [&] {
     const auto waiting = clock_.enter(Phase::data_wait);
     return feed_->next();
   }();
   const double share = static_cast<double>(count) / static_cast<double>(window.size);
-  learn(*learner_, problem_, feed_->inputs(),
-        {true, static_cast<uint64_t>(config_.seed), 0, &learner_->state.ptr()->batches}, share);
-  ++state_.batches;
   window.seen += count;
   ++window.batches;
-  window.seconds += steady_seconds() - begin;
+  const bool last = window.seen == window.size;
+  graph_->run({count, window.size, feed_->place(), 2 * first + last}, [&] {
+    if (first) learner_->parameters.forget_gradients();
+    learn(*learner_, problem_, feed_->inputs(),
+          {true, static_cast<uint64_t>(config_.seed), 0, &learner_->state.ptr()->batches}, share);
+    if (last)
+      learner_->optimizer.advance(
+          {.schedule = state_.schedule, .halt = true, .records = in_flight_.records(), .ring = StepsInFlight::ring});
+  });
+  ++state_.batches;
+  if (!last) return;
+  state_.examples += window.size;
+  in_flight_.asked({state_.step++, window.size, state_.examples, window.seconds});
+  window = {};
 }
 
-bool Trainer::update() {
-  const double begin = steady_seconds();
+bool Trainer::settle(int64_t ahead) {
+  if (in_flight_.size() <= ahead) return true;
   const auto training = clock_.enter(Phase::train);
-  const RunState::Window window = std::exchange(state_.window, {});
-  learner_->optimizer.advance({.schedule = state_.schedule, .halt = true, .records = record_.ptr()});
-  const StepRecord done = record_.read();
-  const double loss = std::isnan(done.loss) ? NAN : done.loss;  // without the sign that a processor may give it
-  state_.examples += window.size;
-  ++state_.step;
-  state_.times.add(window.seconds + steady_seconds() - begin);
+  while (in_flight_.size() > ahead)
+    if (!take_in(in_flight_.next())) return false;
+  return true;
+}
 
+bool Trainer::take_in(const StepsInFlight::Finished& step) {
+  state_.times.add(step.seconds);
   const auto logging = clock_.enter(Phase::logging);
-  log_step({window.size, loss * static_cast<double>(window.size)}, done.norm, done.rate);
+  log_step(step);
+  const StepRecord& done = step.record;
   if (done.went) return true;
+  // The device has changed nothing since. Steps that were asked for behind this one have not happened.
+  state_.step = step.step + 1;
+  state_.examples = step.total;
+  state_.window = {};
   status_ = "diverged";
-  const std::string where = learner_->parameters.broken_gradient();
   reason_ = text(
       "diverged at step {}: the loss is {} and the gradient {}; no weight was changed by this step. Try a lower --lr "
       "(now {}){}",
-      state_.step, loss,
-      !where.empty()             ? "of " + where + " is not finite"
+      state_.step, step.loss(),
+      done.broken >= 0           ? "of " + learner_->parameters.path_at(done.broken) + " is not finite"
       : std::isfinite(done.norm) ? "is finite"
                                  : "is so long that its norm overflows",
       done.rate, config_.clip ? "" : " or --clip 1");

@@ -11,7 +11,9 @@
 #include "apps/progress.h"
 #include "apps/record.h"
 #include "apps/run_state.h"
+#include "apps/steps_in_flight.h"
 #include "apps/summary.h"
+#include "engine/step_graph.h"
 
 namespace tapedeck {
 
@@ -42,13 +44,14 @@ class Trainer {
   int64_t last_step() const { return last_step_; }
 
  private:
-  void train();        // until the run is over; throws Stopped
-  void learn_batch();  // forward and backward of one batch; gradients gather
-  bool update();       // the step itself, once its window is full; false: the run has diverged
+  void train();                // until the run is over; throws Stopped
+  void ask_for_batch();        // forward and backward of one batch, and behind the last of a step its update
+  bool settle(int64_t ahead);  // takes in steps that have finished until so many are left; false: the run has diverged
+  bool take_in(const StepsInFlight::Finished& step);
   void evaluate_now();
   bool evaluation_due() const;
   bool over() const;  // the target is confirmed or patience is at its end
-  void log_step(const LossSum& step, double norm, double rate);
+  void log_step(const StepsInFlight::Finished& step);
   Score score(std::span<const int32_t> rows) const;  // throws Stopped when asked to
 
   bool checkpoint_due() const;
@@ -72,9 +75,10 @@ class Trainer {
   const Stop stop_;
   const int64_t epoch_steps_, last_step_;
 
-  DeviceValue<StepRecord> record_;  // of the last step
   std::optional<Learner> learner_;
   std::optional<Feed> feed_;
+  StepsInFlight in_flight_;
+  std::optional<StepGraph> graph_;  // dies before what its graphs use
   RunState state_;
   std::string best_weights_;  // as a safetensors file
   std::string status_ = "done", reason_;

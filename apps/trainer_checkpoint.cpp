@@ -28,7 +28,10 @@ Checkpoint Trainer::checkpoint() {
   state_.window.loss = on_device.loss;
   Checkpoint out{
       .name = checkpoint_name(state_.step, state_.window.batches, evaluation_due()), .state = {}, .files = {}};
-  out.state = {{"run", to_json(state_)},
+  Json run = to_json(state_);
+  if (state_.window.seen > 0 && in_flight_.has_begun())
+    run["window"]["seconds"] = state_.window.seconds + in_flight_.seconds_so_far();
+  out.state = {{"run", std::move(run)},
                {"clock", to_json(clock_.reading())},
                {"load_seconds", load_seconds_before_ + feed_->load_seconds()},
                {"metrics_bytes", metrics_bytes_},

@@ -1,5 +1,6 @@
 // What a training run leaves behind: lines of metrics, weights, and the summary.
 #include <algorithm>
+#include <cmath>
 
 #include "apps/peaks.h"
 #include "apps/trainer.h"
@@ -8,31 +9,33 @@
 
 namespace tapedeck {
 
-void Trainer::log_step(const LossSum& step, double norm, double rate) {
-  const double loss = step.mean();
-  state_.losses.push_back(step);
-  if (state_.step % epoch_steps_ == 0 && std::ssize(state_.losses) > std::max<int64_t>(epoch_steps_, 100))
+void Trainer::log_step(const StepsInFlight::Finished& finished) {
+  const int64_t step = finished.step + 1;
+  const double loss = finished.loss();
+  const LossSum sum{finished.examples, loss * static_cast<double>(finished.examples)};
+  state_.losses.push_back(sum);
+  if (step % epoch_steps_ == 0 && std::ssize(state_.losses) > std::max<int64_t>(epoch_steps_, 100))
     state_.losses.erase(state_.losses.begin(), state_.losses.end() - std::max<int64_t>(epoch_steps_, 100));
-  state_.logged.add(step);
-  const bool at_interval = state_.step % config_.log_every == 0 || !std::isfinite(loss) || state_.step == last_step_;
+  state_.logged.add(sum);
+  const bool at_interval = step % config_.log_every == 0 || !std::isfinite(loss) || step == last_step_;
   const double seconds = clock_.training();
-  progress_.update({.step = state_.step,
+  progress_.update({.step = step,
                     .last_step = last_step_,
                     .loss = loss,
-                    .rate = rate,
-                    .examples_per_s = static_cast<double>(state_.examples) / seconds,
+                    .rate = finished.record.rate,
+                    .examples_per_s = static_cast<double>(finished.total) / seconds,
                     .data_wait = clock_.seconds(Phase::data_wait) / seconds,
                     .seconds = clock_.with_evaluation()},  // without loading and warming up
                    at_interval);
   if (!at_interval) return;
   if (folder_)
-    folder_->append({{"step", state_.step},
-                     {"examples", state_.examples},
+    folder_->append({{"step", step},
+                     {"examples", finished.total},
                      {"seconds", seconds},
                      {"wall_seconds", clock_.total()},
                      {"train_loss", state_.logged.mean()},
-                     {"gradient_norm", norm},
-                     {"lr", rate}});
+                     {"gradient_norm", finished.record.norm},
+                     {"lr", finished.record.rate}});
   state_.logged = {};
 }
 

@@ -142,16 +142,17 @@ void Arena::give(size_t offset, size_t bytes) {
   gaps_.insert({bytes, offset});
 }
 
-void Arena::start_holding() {
+void Arena::start_holding(Hold& hold) {
   std::lock_guard lock(mutex_);
   holding_ = true;
-  handed_out_.clear();
+  for (const auto& [offset, bytes] : hold.ranges_) give(offset, bytes);
+  handed_out_ = std::move(hold.ranges_);
+  hold.ranges_.clear();
 }
 
-std::shared_ptr<Arena::Hold> Arena::held() {
+void Arena::stop_holding(const std::shared_ptr<Hold>& hold) {
   std::lock_guard lock(mutex_);
   holding_ = false;
-  auto hold = std::make_shared<Hold>(*this);
   for (auto [begin, size] : handed_out_) {
     // What of the range is free is taken now; a buffer that is still in use joins when it is released.
     const size_t end = begin + size;
@@ -167,7 +168,6 @@ std::shared_ptr<Arena::Hold> Arena::held() {
       hold->ranges_[from] = to - from;
     }
   }
-  return hold;
 }
 
 Arena::Hold::~Hold() {

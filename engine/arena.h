@@ -46,7 +46,7 @@ class Arena {
   size_t limit() const;
   void limit(size_t bytes);  // allocate() refuses to go beyond; throws UsageError when more than the slab
 
-  // Memory that a captured graph goes on using: nobody else gets it until the hold dies.
+  // Memory that captured graphs go on using: nobody else gets it until the hold dies.
   class Hold {
    public:
     explicit Hold(Arena& arena) : arena_(arena) {}
@@ -59,10 +59,10 @@ class Arena {
     Arena& arena_;
     std::map<size_t, size_t> ranges_;  // by offset
   };
-  // From now on until held() the arena notes what it hands out. held() keeps all of that from being handed out again:
-  // what is free now, and what is still in use once it is released.
-  void start_holding();
-  std::shared_ptr<Hold> held();
+  // From now on until stop_holding() the arena notes what it hands out, the hold's own memory first lent to it again.
+  // All of that then belongs to the hold: what is free now, and what is still in use once it is released.
+  void start_holding(Hold& hold);
+  void stop_holding(const std::shared_ptr<Hold>& hold);
 
   void set_checked(bool on);  // for buffers allocated from now on
   void check_red_zones();     // throws Error naming the first buffer that was written past its end

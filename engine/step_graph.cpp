@@ -5,8 +5,18 @@
 #include "engine/check.h"
 
 namespace tapedeck {
+namespace {
 
-StepGraph::StepGraph(Device device, bool on) : backend_(backend(device)), on_(on) {
+struct Holding {  // ends also when the capture throws
+  Arena& arena;
+  const std::shared_ptr<Arena::Hold>& memory;
+  ~Holding() { arena.stop_holding(memory); }
+};
+
+}  // namespace
+
+StepGraph::StepGraph(Device device, bool on)
+    : backend_(backend(device)), on_(on), memory_(std::make_shared<Arena::Hold>(backend_.arena())) {
   if (on && !backend_.can_capture())
     throw UsageError(
         text("--graph on: {} has no graphs to capture: use --graph off, or another --device", name(device)));
@@ -28,15 +38,9 @@ void StepGraph::run(const Key& key, const std::function<void()>& work) {
     return;
   }
   if (!step.graph) {
-    Arena& arena = backend_.arena();
-    arena.start_holding();
-    try {
-      step.graph = backend_.capture(work);
-    } catch (...) {
-      arena.held();  // lets go at once
-      throw;
-    }
-    step.memory = arena.held();
+    backend_.arena().start_holding(*memory_);
+    const Holding holding{backend_.arena(), memory_};
+    step.graph = backend_.capture(work);
   }
   step.graph->replay();
 }

@@ -34,11 +34,12 @@ class StepGraph {
  private:
   struct Step {
     bool ran = false;
-    std::shared_ptr<Arena::Hold> memory;  // what the graph uses besides tensors that live on; dies after it
     std::unique_ptr<Graph> graph;
   };
   Backend& backend_;
   const bool on_;
+  // What the graphs use besides tensors that live on. They share it, since they run one after another.
+  std::shared_ptr<Arena::Hold> memory_;
   std::map<Key, Step> steps_;
 };
 

@@ -33,13 +33,22 @@ struct SquareChunk {  // one chunk per Block
 // Turns the square sums into the norm, and decides about the step: by one Block, whose first lane does all but the sum.
 template <class T>
 struct Decide {
+  const T* g;
   const double* sums;
   StepState* state;
   StepPlan plan;
   Acc<T> clip;
   double beta1, beta2;
+  int64_t count;  // gradients
   int64_t cols;
   HD static bool finite(double x) { return x - x == 0; }
+  HD int64_t first_broken() const {  // walks through the one chunk whose sum says so
+    for (int64_t c = 0; c < cols; ++c)
+      if (!finite(sums[c]))
+        for (int64_t i = c * chunk; i < count && i < (c + 1) * chunk; ++i)
+          if (!finite(double(Acc<T>(g[i])))) return i;
+    return -1;
+  }
   HD void operator()(Block b, int64_t) const {
     const double total = b.sum(cols, [&](int64_t i) { return sums[i]; });
     if (b.lane != 0) return;
@@ -52,7 +61,10 @@ struct Decide {
     s.correction1 = 1 / (1 - std::pow(beta1, t));
     s.correction2 = 1 / std::sqrt(1 - std::pow(beta2, t));
     s.go = !s.halted && finite(s.norm) && finite(s.loss);
-    if (plan.records) plan.records[s.step % plan.ring] = {s.step, s.loss, s.norm, s.rate, s.go};
+    if (plan.records) {
+      const int64_t broken = finite(s.norm) ? -1 : first_broken();
+      plan.records[s.step % plan.ring] = {s.step, s.loss, s.norm, s.rate, broken, s.go};
+    }
     s.step += 1;
     s.updates += s.go;
     if (plan.halt && !s.go) s.halted = 1;
@@ -195,7 +207,8 @@ void Optimizer::advance(const StepPlan& plan) {
   with_dtype(w.dtype, [&]<class T>() {
     rows(g.device(), chunks(g), SquareChunk<T>{g.ptr<T>(), sums.ptr<double>(), g.count()});
     rows(g.device(), 1,
-         Decide<T>{sums.ptr<double>(), state, plan, Acc<T>(rule_.clip), rule_.beta1, rule_.beta2, sums.count()});
+         Decide<T>{g.ptr<T>(), sums.ptr<double>(), state, plan, Acc<T>(rule_.clip), rule_.beta1, rule_.beta2, g.count(),
+                   sums.count()});
     const Update<T> update{w.ptr<T>(), g.ptr<T>(), state, Acc<T>(rule_.weight_decay), w.count(), parameters_.decayed()};
     if (second_)
       rows(w.device(), chunks(w),

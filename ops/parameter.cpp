@@ -97,10 +97,11 @@ std::string ParameterSet::broken_value() const {
   return "";
 }
 
-std::string ParameterSet::broken_gradient() const {
+const std::string& ParameterSet::path_at(int64_t place) const {
+  int64_t end = 0;
   for (const Parameter* p : all_)
-    if (!all_finite(p->value.grad->sum)) return p->path;
-  return "";
+    if (place < (end += padded(p->shape.count()))) return p->path;
+  CHECK(false, "parameters: no place {} in {} numbers", place, values_.count());
 }
 
 }  // namespace tapedeck

@@ -40,10 +40,10 @@ class ParameterSet {
   const Tensor& gradients() const { return gradients_; }
   int64_t decayed() const { return decayed_; }  // values()[0 … decayed) belong to matrices
 
-  void forget_gradients();              // the next backward pass writes instead of adding
-  void complete_gradients();            // zeros where no backward pass wrote: a frozen or unused part
-  std::string broken_value() const;     // path of the first parameter with a value that is not finite, or ""
-  std::string broken_gradient() const;  // the same of gradients
+  void forget_gradients();           // the next backward pass writes instead of adding
+  void complete_gradients();         // zeros where no backward pass wrote: a frozen or unused part
+  std::string broken_value() const;  // path of the first parameter with a value that is not finite, or ""
+  const std::string& path_at(int64_t place) const;  // of the parameter whose number lies there in the flat array
 
  private:
   std::vector<Parameter*> all_;

@@ -27,7 +27,8 @@ struct StepState {
 struct StepRecord {
   int64_t step = -1;  // its number, from 0; −1: none has been written here
   double loss = 0, norm = 0, rate = 0;
-  int32_t went = 0;  // 1: it changed the values
+  int64_t broken = -1;  // place of the first gradient that is not finite, in the flat array; −1: all are
+  int32_t went = 0;     // 1: it changed the values
 };
 
 // The end of a batch of `count` examples, behind its backward pass, which still reads the counter of its dropout:

@@ -75,6 +75,21 @@ TEST_CASE("step graph: another shape is another graph") {
   for (const Tensor& sum : sums) CHECK_EQ(sum.doubles()[6], 5);
 }
 
+TEST_CASE("step graph: graphs share the memory of their intermediate values") {
+  // Fault: each shape's graph keeps memory of its own for ever, and a run over many shapes ends out of memory.
+  const auto free_place = [] { return numbers(0, 1 << 14).ptr<float>(); };
+  StepGraph graph(device, true);
+  const Tensor sum = numbers(0, 1 << 14);
+  const auto twice = [&](int64_t key) {
+    for (int i = 0; i < 2; ++i) graph.run({key}, [&] { copy(sum, add(sum, numbers(1, 1 << 14))); });
+  };
+  twice(1);
+  const float* const after_one = free_place();
+  for (int64_t key = 2; key < 6; ++key) twice(key);
+  CHECK_EQ(free_place(), after_one);
+  CHECK_EQ(sum.doubles()[5], 10);
+}
+
 TEST_CASE("step graph: a step that reads a value back is an error, and the graph goes on without") {
   StepGraph graph(device, true);
   const Tensor x = numbers(1);
