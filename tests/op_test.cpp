@@ -116,6 +116,13 @@ void check_gradient(const Setting& s, const Outcome& plain, bool zero_by_nature)
   }
 }
 
+void expect_same_bits(const Setting& s, const std::string& what, const Outcome& got, const Outcome& expected) {
+  DOCTEST_CHECK_MESSAGE(same_bits(got.y, expected.y), s.str(), ": ", what, " gives other values");
+  for (size_t i = 0; i < s.inputs.size(); ++i)
+    DOCTEST_CHECK_MESSAGE(same_bits(got.dx[i], expected.dx[i]), s.str(), ": ", what, " gives other gradients of input ",
+                          i);
+}
+
 void check_fan_out(const Setting& s, const Outcome& plain, double relative) {
   expect_same(s, "used twice", run(s, {.uses = 2}), plain, relative, 2);
 
@@ -146,11 +153,7 @@ void check_case(const std::string& op, const Case& call, int64_t extent, DType d
     s.inputs.push_back(make(input, extent, dtype, 17 + static_cast<uint32_t>(s.inputs.size())));
 
   const Outcome plain = run(s, {});
-  const Outcome again = run(s, {});
-  DOCTEST_CHECK_MESSAGE(same_bits(again.y, plain.y), s.str(), ": a second run gives other values");
-  for (size_t i = 0; i < s.inputs.size(); ++i)
-    DOCTEST_CHECK_MESSAGE(same_bits(again.dx[i], plain.dx[i]), s.str(),
-                          ": a second run gives other gradients of input ", i);
+  expect_same_bits(s, "a second run", run(s, {}), plain);
 
   zero_by_nature |= plain.y.count() == 0;
   const double relative = rounding(coarser(dtype, plain.dtype), s.largest());
@@ -165,7 +168,11 @@ void check_case(const std::string& op, const Case& call, int64_t extent, DType d
 
   for (const auto order : {emulation::Order::forward, emulation::Order::reverse}) {
     const How how{.device = Device::emulated, .order = order};
-    expect_same(s, how.str(), run(s, how), plain, relative);
+    const Outcome emulated = run(s, how);
+    expect_same(s, how.str(), emulated, plain, relative);
+    if (order == emulation::Order::forward)
+      expect_same_bits(s, "captured and replayed",
+                       run(s, {.device = Device::emulated, .order = order, .replayed = true}), emulated);
   }
 }
 

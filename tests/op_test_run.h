@@ -24,6 +24,7 @@ struct How {  // how it is called
   unsigned asked = ~0u;                                // bit i: input i wants a gradient
   int uses = 1;                                        // so many calls on the same inputs
   bool same_input = false;                             // every input is the first tensor itself
+  bool replayed = false;                               // captured as a graph, which then runs three times
 
   std::string str() const;
 };
