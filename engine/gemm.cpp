@@ -22,16 +22,15 @@ void check_types(const Gemm& g) {
 void check_epilogue(const Gemm& g) {
   const bool adds_bias =
       g.epilogue == Epilogue::bias || g.epilogue == Epilogue::bias_relu || g.epilogue == Epilogue::bias_gelu;
-  const bool is_backward = g.epilogue == Epilogue::drelu || g.epilogue == Epilogue::dgelu;
   CHECK(!adds_bias || g.bias != nullptr, "gemm: the epilogue {} needs a bias", name(g.epilogue));
-  CHECK(!is_backward || g.aux != nullptr, "gemm: the epilogue {} needs the aux that bias_{} left", name(g.epilogue),
+  CHECK(!g.is_backward() || g.aux != nullptr, "gemm: the epilogue {} needs the aux that bias_{} left", name(g.epilogue),
         g.epilogue == Epilogue::drelu ? "relu" : "gelu");
-  CHECK(g.aux == nullptr || is_backward || (adds_bias && g.epilogue != Epilogue::bias),
+  CHECK(g.aux == nullptr || g.is_backward() || (adds_bias && g.epilogue != Epilogue::bias),
         "gemm: aux belongs to bias_relu, bias_gelu, drelu or dgelu, got {}", name(g.epilogue));
   CHECK(g.aux == nullptr || g.batch == 1, "gemm: aux holds what belongs to one product, got a batch of {}", g.batch);
-  CHECK(g.bias_gradient == nullptr || is_backward, "gemm: a bias gradient comes with drelu or dgelu, got {}",
+  CHECK(g.bias_gradient == nullptr || g.is_backward(), "gemm: a bias gradient comes with drelu or dgelu, got {}",
         name(g.epilogue));
-  CHECK(!is_backward || g.beta == 0, "gemm: {} writes C, so beta must be 0, got {}", name(g.epilogue), g.beta);
+  CHECK(!g.is_backward() || g.beta == 0, "gemm: {} writes C, so beta must be 0, got {}", name(g.epilogue), g.beta);
 }
 
 }  // namespace

@@ -39,6 +39,8 @@ struct Gemm {
   void* bias_gradient = nullptr;  // with drelu and dgelu, if given: Σ_i C[i][j] for each j, f64 for f64, else f32
 
   DType type_of_c() const { return c_dtype.value_or(dtype); }
+  bool is_backward() const { return epilogue == Epilogue::drelu || epilogue == Epilogue::dgelu; }
+  bool aux_is_mask() const { return epilogue == Epilogue::bias_relu || epilogue == Epilogue::drelu; }
 };
 
 // Size of relu's mask: a bit for each element, rows rounded up to 128 bits, as cuBLASLt wants it. Which bit is whose is

@@ -37,8 +37,7 @@ class F32Copy {  // of 16-bit numbers; empty for a null pointer
 template <class T>
 void gemm_by_f32(const Gemm& g, void (*f32_gemm)(const Gemm&)) {
   using Copy = detail::F32Copy<T>;
-  const bool c_is_f32 = g.type_of_c() == DType::f32,
-             aux_is_mask = g.epilogue == Epilogue::bias_relu || g.epilogue == Epilogue::drelu;
+  const bool c_is_f32 = g.type_of_c() == DType::f32;
   for (int64_t index = 0; index < g.batch; ++index) {
     Gemm wide = g;
     wide.dtype = DType::f32, wide.c_dtype.reset(), wide.batch = 1;
@@ -51,10 +50,10 @@ void gemm_by_f32(const Gemm& g, void (*f32_gemm)(const Gemm&)) {
       f32_gemm(wide);
       continue;
     }
-    Copy c(half_c, g.m * g.n), bias(g.bias, g.n), z(aux_is_mask ? nullptr : g.aux, g.m * g.n);
+    Copy c(half_c, g.m * g.n), bias(g.bias, g.n), z(g.aux_is_mask() ? nullptr : g.aux, g.m * g.n);
     wide.c = (g.beta == 0 ? c : c.read()).data();
     wide.bias = bias.read().data();
-    if (!aux_is_mask) wide.aux = (g.epilogue == Epilogue::dgelu ? z.read() : z).data();
+    if (!g.aux_is_mask()) wide.aux = (g.epilogue == Epilogue::dgelu ? z.read() : z).data();
     f32_gemm(wide);
     c.write_back(half_c);
     if (g.epilogue == Epilogue::bias_gelu) z.write_back(g.aux);

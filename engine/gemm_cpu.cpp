@@ -94,7 +94,7 @@ void run_products(const Gemm& g) {
     return parallel_ranges(g.m, grain(g.m),
                            [&](int64_t begin, int64_t end) { run_part<T>(g, 0, begin, end - begin, 0, g.n); });
   // Columns go in eights where there is a mask: no two threads may write to one of its bytes.
-  const int64_t unit = g.aux ? 8 : 1, units = (g.n + unit - 1) / unit;
+  const int64_t unit = g.aux && g.aux_is_mask() ? 8 : 1, units = (g.n + unit - 1) / unit;
   parallel_ranges(units, grain(units), [&](int64_t begin, int64_t end) {
     run_part<T>(g, 0, 0, g.m, begin * unit, std::min(end * unit, g.n) - begin * unit);
   });

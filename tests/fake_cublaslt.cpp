@@ -205,7 +205,7 @@ cublasStatus_t check_algorithm(cublasLtHandle_t, cublasLtMatmulDesc_t, cublasLtM
 }
 
 template <class T, class Handle>
-cublasStatus_t give(Handle* out, T&& object) {
+cublasStatus_t give(Handle* out, T object) {
   ++fake_cublaslt().alive;
   *out = reinterpret_cast<Handle>(new T(std::move(object)));
   return ok;

@@ -31,8 +31,6 @@ cublasLtEpilogue_t cuda_epilogue(const Gemm& g) {
   return CUBLASLT_EPILOGUE_DEFAULT;
 }
 
-bool aux_is_mask(const Gemm& g) { return g.epilogue == Epilogue::bias_relu || g.epilogue == Epilogue::drelu; }
-
 // The largest power of two up to 256 that divides the address, and that of every product of the batch.
 uint32_t alignment(const void* p, int64_t stride_bytes = 0) {
   const uintptr_t bits = reinterpret_cast<uintptr_t>(p) | static_cast<uintptr_t>(stride_bytes) | 256;
@@ -52,7 +50,7 @@ Alignments alignments(const Gemm& g) {
 
 }  // namespace
 
-bool CublasLtProblem::can_express(const Gemm& g) { return !g.aux || aux_is_mask(g) || g.n % 8 == 0; }
+bool CublasLtProblem::can_express(const Gemm& g) { return !g.aux || g.aux_is_mask() || g.n % 8 == 0; }
 
 CublasLtProblem::CublasLtProblem(const CublasLtFunctions& functions, const Gemm& g, size_t workspace_bytes)
     : f_(functions), g_(g), workspace_bytes_(workspace_bytes), tf32_(g.dtype == DType::f32 && tf32()) {
@@ -93,10 +91,9 @@ void CublasLtProblem::describe_operation() {
 void CublasLtProblem::describe_epilogue() {
   set(CUBLASLT_MATMUL_DESC_EPILOGUE, static_cast<uint32_t>(cuda_epilogue(g_)));
   if (g_.epilogue == Epilogue::none) return;
-  const bool is_backward = g_.epilogue == Epilogue::drelu || g_.epilogue == Epilogue::dgelu;
-  if (const void* bias = is_backward ? g_.bias_gradient : g_.bias) set(CUBLASLT_MATMUL_DESC_BIAS_POINTER, bias);
+  if (const void* bias = g_.is_backward() ? g_.bias_gradient : g_.bias) set(CUBLASLT_MATMUL_DESC_BIAS_POINTER, bias);
   if (!g_.aux) return;
-  const int64_t row = aux_is_mask(g_) ? relu_mask_row_bytes(g_.n) * 8 : g_.n;  // in bits, in elements
+  const int64_t row = g_.aux_is_mask() ? relu_mask_row_bytes(g_.n) * 8 : g_.n;  // in bits, in elements
   set(CUBLASLT_MATMUL_DESC_EPILOGUE_AUX_POINTER, g_.aux);
   set(CUBLASLT_MATMUL_DESC_EPILOGUE_AUX_LD, row);
 }

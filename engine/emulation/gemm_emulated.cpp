@@ -59,13 +59,11 @@ void note_accesses(const Gemm& g) {
   const auto note = [&](const void* p, int64_t count, int64_t stride, DType type, bool write) {
     if (p) emulation::device_access(p, static_cast<size_t>((g.batch - 1) * stride + count) * size_of(type), write);
   };
-  const bool is_backward = g.epilogue == Epilogue::drelu || g.epilogue == Epilogue::dgelu;
-  const bool aux_is_mask = g.epilogue == Epilogue::bias_relu || g.epilogue == Epilogue::drelu;
   note(g.a, g.m * g.k, g.stride_a, g.dtype, false);
   note(g.b, g.k * g.n, g.stride_b, g.dtype, false);
   note(g.bias, g.n, 0, g.type_of_c(), false);
-  if (g.aux && aux_is_mask) emulation::device_access(g.aux, relu_mask_bytes(g.m, g.n), !is_backward);
-  if (!aux_is_mask) note(g.aux, g.m * g.n, 0, g.type_of_c(), !is_backward);
+  if (g.aux && g.aux_is_mask()) emulation::device_access(g.aux, relu_mask_bytes(g.m, g.n), !g.is_backward());
+  if (!g.aux_is_mask()) note(g.aux, g.m * g.n, 0, g.type_of_c(), !g.is_backward());
   if (g.beta != 0) note(g.c, g.m * g.n, g.stride_c, g.type_of_c(), false);
   note(g.c, g.m * g.n, g.stride_c, g.type_of_c(), true);
   note(g.bias_gradient, g.n, 0, g.type_of_c() == DType::f64 ? DType::f64 : DType::f32, true);
