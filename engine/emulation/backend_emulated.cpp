@@ -46,7 +46,7 @@ class EmulatedBackend final : public Backend {
                                      std::memmove(to, from, bytes);
                                    },
                                    {}});
-      if (!to_device) sync();
+      if (!to_device) streams.finish(Queue::compute);
     } else {  // a copy of the source, which may change as soon as this returns
       std::string kept(static_cast<const char*>(from), bytes);
       streams.ask(Queue::compute, {"copy from the host",

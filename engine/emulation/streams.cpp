@@ -149,6 +149,14 @@ void Streams::wait(const StreamEvent& event) {
   if (event.place.position > 0) join(host_, event.clock);
 }
 
+void Streams::finish(Queue queue) {
+  std::lock_guard lock(mutex_);
+  refuse_while_capturing("wait");
+  Line& l = line(queue);
+  advance(queue, l.asked);
+  join(host_, l.clock);
+}
+
 void Streams::drain() {
   std::lock_guard lock(mutex_);
   refuse_while_capturing("sync");

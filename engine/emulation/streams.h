@@ -61,6 +61,7 @@ class Streams {
   void record(StreamEvent& event, Queue queue);
   void wait(Queue queue, const StreamEvent& event);
   void wait(const StreamEvent& event);  // the host; throws Error while capturing
+  void finish(Queue queue);             // the host waits for what this queue has been asked for by now
   void drain();                         // the host waits for everything; throws Error while capturing
   bool capturing() const { return capture_ != nullptr; }
 
