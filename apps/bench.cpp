@@ -118,7 +118,7 @@ int run_bench_step(const Config& config) {
   Json rows = Json::array();
   for (const auto& bench : benches) rows.push_back(row_json(*bench, peaks.gemm.best));
   const Json document = {{"format_version", kFormatVersion},
-                         {"machine", machine_json(this_machine(), load, threads())},
+                         {"machine", machine_json(this_machine(), load, threads(), device)},
                          {"peak_gflops", peaks.gemm.best},
                          {"warmup_steps", warmup_steps},
                          {"rows", rows}};

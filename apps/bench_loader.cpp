@@ -231,7 +231,7 @@ int run_bench_loader(const Config& asked) {
     if (!ways[i]->resident() && ways[i]->workers() == 0) rows.push_back(worker_json(*ways[i], *ways[i + 1]));
   for (const Reading& reading : readings) rows.push_back(reading_json(reading));
   const Json document = {{"format_version", kFormatVersion},
-                         {"machine", machine_json(this_machine(), load, threads())},
+                         {"machine", machine_json(this_machine(), load, threads(), device)},
                          {"batch", config.batch},
                          {"prefetch", config.prefetch},
                          {"warmup_steps", warmup_steps},

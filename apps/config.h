@@ -63,7 +63,7 @@ struct Config {
 
   // Machine
   std::string precision = "fp32";       // or fp64; gradcheck: fp64
-  std::string device = "auto";          // auto, cpu, emulated
+  std::string device = "auto";          // auto, cpu, cuda, cuda:1, emulated
   std::string graph = "auto";           // auto, on, off
   int64_t threads = 1;                  // all allowed cores unless told
   std::optional<int64_t> memory_limit;  // bytes

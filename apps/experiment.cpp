@@ -1,15 +1,34 @@
 #include "apps/experiment.h"
 
+#include <fmt/format.h>
+
 #include <algorithm>
+#include <iostream>
 
 #include "apps/feed.h"
 #include "engine/backend.h"
+#include "engine/gpu.h"
 
 namespace tapedeck {
 
+namespace {
+
+// auto: the GPU where there is one to use. In a build without CUDA nobody expects it, so that needs no word.
+Device choose_device(const Config& config) {
+  if (config.device != "auto") return find_device(config.device);
+  if (!built_with_cuda()) return Device::cpu;
+  const std::string why_not = why_no_cuda();
+  if (why_not.empty()) return Device::cuda;
+  if (!config.quiet) std::cerr << fmt::format("computing on the CPU: {}\n", why_not);
+  return Device::cpu;
+}
+
+}  // namespace
+
 Device prepare_machine(const Config& config) {
   set_threads(static_cast<int>(config.threads));
-  const Device device = config.device == "auto" ? Device::cpu : find_device(config.device);
+  const Device device = choose_device(config);
+  if (device == Device::cuda) limit_gpu_memory(static_cast<size_t>(config.memory_limit.value_or(0)));
   Arena& arena = backend(device).arena();
   arena.limit(config.memory_limit ? static_cast<size_t>(*config.memory_limit) : arena.capacity());
   return device;

@@ -3,6 +3,7 @@
 #include <fmt/format.h>
 
 #include <iostream>
+#include <optional>
 
 #include "apps/cli.h"
 #include "apps/commands.h"
@@ -10,18 +11,31 @@
 #include "apps/peaks.h"
 #include "apps/record.h"
 #include "engine/device.h"
+#include "engine/gpu.h"
 
 namespace tapedeck {
 namespace {
 
 struct DeviceText {
-  Device device;
-  const char* what;
+  std::string name, what;
+  std::optional<Gpu> gpu;
 };
-constexpr DeviceText devices[] = {
-    {Device::cpu, "loops over threads, matrix products by the libraries above"},
-    {Device::emulated, "runs GPU kernels lane by lane on the processor, to test them without a GPU; slow"},
-};
+
+std::vector<DeviceText> devices() {
+  std::vector<DeviceText> all = {{"cpu", "loops over threads, matrix products by the libraries above", {}}};
+  const CudaVersions versions = cuda_versions();
+  for (const Gpu& gpu : gpus())
+    all.push_back({fmt::format("cuda:{}", all.size() - 1),
+                   fmt::format("{}, compute capability {}.{}, {} multiprocessors, {:.1f} GiB; driver {} (CUDA {})",
+                               gpu.name, gpu.major, gpu.minor, gpu.multiprocessors,
+                               static_cast<double>(gpu.memory_bytes) / (1 << 30), versions.driver,
+                               versions.driver_cuda),
+                   gpu});
+  if (const std::string why = why_no_cuda(); !why.empty()) all.push_back({"cuda", "cannot be used: " + why, {}});
+  all.push_back(
+      {"emulated", "runs GPU kernels lane by lane on the processor, to test them without a GPU; slow", {}});
+  return all;
+}
 
 std::string load_sentence(const Load& load, const Machine& machine) {
   const double taken = (1 - load.idle_share) * machine.logical_cores;
@@ -62,7 +76,7 @@ std::string report(const Machine& machine, const Load& load, const Peaks& peaks)
   line("compiler", build.compiler);
   line("flags", build.flags);
   line("libraries", build.libraries);
-  for (const auto& [device, what] : devices) line("device", fmt::format("{}: {}", name(device), what));
+  for (const DeviceText& device : devices()) line("device", fmt::format("{}: {}", device.name, device.what));
   line("load", load_sentence(load, machine));
   out += peak_text("gemm peak", peaks.gemm, "GFLOP/s");
   return out + peak_text("copy peak", peaks.copy, "GB/s");
@@ -79,8 +93,11 @@ int run_info(const Config& config) {
     std::cout << report(machine, load, peaks);
     return exit_done;
   }
-  Json out = {{"format_version", kFormatVersion}, {"machine", machine_json(machine, load, threads())}};
-  for (const auto& [device, what] : devices) out["devices"].push_back({{"name", name(device)}, {"what", what}});
+  Json out = {{"format_version", kFormatVersion}, {"machine", machine_json(machine, load, threads(), Device::cpu)}};
+  for (const DeviceText& device : devices())
+    out["devices"].push_back({{"name", device.name},
+                              {"what", device.what},
+                              {"gpu", device.gpu ? gpu_json(*device.gpu) : Json()}});
   out["load"] = load_sentence(load, machine);
   out["peaks"] = {{"gemm_gflops", peak_json(peaks.gemm)}, {"copy_gb_per_s", peak_json(peaks.copy)}};
   std::cout << json_text(out) << "\n";

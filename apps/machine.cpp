@@ -113,13 +113,27 @@ Load measure_load(double seconds) {
   return load;
 }
 
-Json machine_json(const Machine& machine, const Load& load, int64_t threads) {
+Json gpu_json(const Gpu& gpu) {
+  return {{"name", gpu.name},
+          {"compute_capability", fmt::format("{}.{}", gpu.major, gpu.minor)},
+          {"multiprocessors", gpu.multiprocessors},
+          {"memory_bytes", gpu.memory_bytes}};
+}
+
+Json machine_json(const Machine& machine, const Load& load, int64_t threads, Device device) {
   const Build build = build_info();
+  const bool on_gpu = device == Device::cuda;
+  const CudaVersions versions = on_gpu ? cuda_versions() : CudaVersions{};
+  const auto or_null = [](const std::string& text) { return text.empty() ? Json() : Json(text); };
   return {{"processor", machine.processor},
           {"features", machine.features},
           {"logical_cores", machine.logical_cores},
           {"allowed_cores", machine.allowed_cores},
           {"threads", threads},
+          {"device", on_gpu ? fmt::format("cuda:{}", chosen_gpu()) : name(device)},
+          {"gpu", on_gpu ? gpu_json(gpus().at(static_cast<size_t>(chosen_gpu()))) : Json()},
+          {"driver", or_null(versions.driver)},
+          {"cuda", {{"toolkit", or_null(versions.toolkit)}, {"driver", or_null(versions.driver_cuda)}}},
           {"memory_bytes", machine.memory_bytes},
           {"load", {{"idle_share", load.idle_share}, {"runnable", load.runnable}, {"busy", load.busy}}},
           {"version", build.version},

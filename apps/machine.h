@@ -5,6 +5,8 @@
 #include <vector>
 
 #include "apps/config.h"
+#include "engine/device.h"
+#include "engine/gpu.h"
 
 namespace tapedeck {
 
@@ -30,7 +32,9 @@ struct Load {
 };
 Load measure_load(double seconds = 0.06);  // sleeps that long
 
-// Everything above for machine.json; `threads` is what the run uses.
-Json machine_json(const Machine& machine, const Load& load, int64_t threads);
+Json gpu_json(const Gpu& gpu);
+// Everything above for machine.json; `threads` and `device` are what the run uses. What belongs to a GPU is null where
+// it uses none.
+Json machine_json(const Machine& machine, const Load& load, int64_t threads, Device device);
 
 }  // namespace tapedeck

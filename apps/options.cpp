@@ -118,7 +118,7 @@ const Option kOptions[] = {
      .help = "of weights and arithmetic", .choices = "fp32|fp64", .fallback = "fp32; gradcheck fp64",
      .synonyms = "dtype"},
     {.name = "device", .member = &C::device, .commands = kComputes,
-     .help = "where to compute", .choices = "auto|cpu|emulated", .synonyms = "backend"},
+     .help = "where to compute: auto, cpu, cuda (cuda:1: the second GPU) or emulated", .synonyms = "backend gpu"},
     {.name = "graph", .member = &C::graph, .commands = kTrain | kBench,
      .help = "capture a step once and replay it; auto: on a GPU", .choices = "auto|on|off",
      .synonyms = "cuda-graph capture", .resume = Resume::free},

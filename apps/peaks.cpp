@@ -11,9 +11,10 @@
 #include "apps/meter.h"
 #include "apps/record.h"
 #include "apps/stats.h"
+#include "engine/block.h"
 #include "engine/cache_folder.h"
 #include "engine/gemm.h"
-#include "engine/launch.h"
+#include "engine/parallel.h"
 #include "engine/tensor.h"
 
 namespace tapedeck {
@@ -56,16 +57,14 @@ Peak gemm_peak() {
   return best;
 }
 
-struct Copy {
-  const float* from;
-  float* to;
-  HD void operator()(int64_t i) const { to[i] = from[i]; }
-};
-
 Peak copy_peak() {
   const int64_t count = 32 << 20;  // 128 MiB an array
   const Tensor from = Tensor::full({count}, DType::f32, Device::cpu, 1), to = Tensor::like(from);
-  const auto run = [&] { each(Device::cpu, count, Copy{from.ptr<float>(), to.ptr<float>()}); };
+  const auto run = [&] {
+    parallel_ranges(count, 1, [source = from.ptr<float>(), target = to.ptr<float>()](int64_t begin, int64_t end) {
+      SIMD for (int64_t i = begin; i < end; ++i) target[i] = source[i];
+    });
+  };
   return peak_of(rates(2.0 * static_cast<double>(from.bytes()), 0.3, run), "128 MiB to 128 MiB, read + written");
 }
 

@@ -136,12 +136,12 @@ FolderLock::~FolderLock() {
   if (descriptor_ >= 0) close(descriptor_);
 }
 
-RunFolder::RunFolder(const Config& config) : path_(make_folder(config)), lock_(path_) {
+RunFolder::RunFolder(const Config& config, Device device) : path_(make_folder(config)), lock_(path_) {
   clear_folder(path_, config.force);
   begun_here_ = true;
   try {
     write("config.json", to_json(config));
-    write("machine.json", machine_json(this_machine(), measure_load(), config.threads));
+    write("machine.json", machine_json(this_machine(), measure_load(), config.threads, device));
     keep_metrics(0);
   } catch (const Error& e) {  // at the start it is the choice of the folder that was wrong
     abandon();

@@ -11,6 +11,7 @@
 
 #include "apps/config.h"
 #include "apps/files.h"
+#include "engine/device.h"
 
 namespace tapedeck {
 
@@ -53,7 +54,7 @@ class RunFolder {
  public:
   // Makes config.out, or the first free runs/MODEL-DATA-NNN, with missing parents, and writes config.json and
   // machine.json into it. Throws UsageError when it cannot be written or holds a run already (--force replaces that).
-  explicit RunFolder(const Config& config);
+  explicit RunFolder(const Config& config, Device device = Device::cpu);
 
   // Goes on in a folder that holds a run. Nothing can be appended before keep_metrics says how much of them stays.
   static RunFolder reopen(const std::filesystem::path& path) { return RunFolder(path); }

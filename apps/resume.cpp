@@ -120,13 +120,13 @@ void record_changes(const fs::path& run, const Config& config, const std::vector
   if (!changes.empty()) write_file(run / "config.json", json_text(recorded) + "\n");
 }
 
-void record_resumption(const Earlier& earlier, const Config& config, const Dataset& data) {
+void record_resumption(const Earlier& earlier, const Config& config, const Dataset& data, Device device) {
   const fs::path run = config.resume;
   Json line = {{"format_version", kFormatVersion},
                {"from", earlier.from ? Json(earlier.from->name) : Json()},
                {"changes", Json::object()},
                {"data", hash_text(data)},
-               {"machine", machine_json(this_machine(), measure_load(), config.threads)}};
+               {"machine", machine_json(this_machine(), measure_load(), config.threads, device)}};
   for (const Change& change : earlier.changes)
     line["changes"][change.option] = {{"before", change.before}, {"now", change.now}};
   const fs::path file = run / "resumes.jsonl";

@@ -42,7 +42,7 @@ void check_goes_on(const Earlier& earlier, const Config& config, const Problem& 
 
 // Once the run stands where it was: notes changed options and data, adds a line to resumes.jsonl, and takes away what
 // the earlier end left: its summary, and checkpoints that are damaged.
-void record_resumption(const Earlier& earlier, const Config& config, const Dataset& data);
+void record_resumption(const Earlier& earlier, const Config& config, const Dataset& data, Device device);
 void record_changes(const std::filesystem::path& run, const Config& config, const std::vector<Change>& changes);
 
 }  // namespace tapedeck

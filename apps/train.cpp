@@ -58,7 +58,7 @@ Ending train_in(RunFolder& folder, const Earlier* earlier, const Config& config,
   if (earlier) {
     check_goes_on(*earlier, config, problem);
     trainer.begin(earlier->from ? &*earlier->from : nullptr);
-    record_resumption(*earlier, config, problem.data());
+    record_resumption(*earlier, config, problem.data(), device);
     progress.message(earlier->from ? fmt::format("going on from {}", earlier->from->name)
                                    : "there is no checkpoint yet: beginning at the first step");
   } else {
@@ -85,7 +85,7 @@ int train_once(const Config& config, Device device) {
   const Problem problem = load_problem(config, device, clock);
   if (config.dry_run) return dry_run(config, problem, device);
 
-  RunFolder folder = earlier ? std::move(earlier->folder) : RunFolder(config);
+  RunFolder folder = earlier ? std::move(earlier->folder) : RunFolder(config, device);
   const Interruption signals;
   try {
     const Ending end = train_in(folder, earlier ? &*earlier : nullptr, config, problem, device, clock);
@@ -108,7 +108,7 @@ int train_repeat(const Config& config, Device device) {
 
   std::optional<Earlier> before;
   if (!config.resume.empty()) before.emplace(look_at_run(config));
-  RunFolder folder = before ? std::move(before->folder) : RunFolder(config);
+  RunFolder folder = before ? std::move(before->folder) : RunFolder(config, device);
   if (before && !before->changes.empty()) record_changes(config.resume, config, before->changes);
   const Interruption signals;
   std::vector<Summary> runs;
@@ -125,7 +125,7 @@ int train_repeat(const Config& config, Device device) {
         runs.push_back(*earlier->finished);
         continue;
       }
-      RunFolder seed_folder = earlier ? std::move(earlier->folder) : RunFolder(one);
+      RunFolder seed_folder = earlier ? std::move(earlier->folder) : RunFolder(one, device);
       TrainingClock clock;
       runs.push_back(train_in(seed_folder, earlier ? &*earlier : nullptr, one, problem, device, clock).summary);
       if (runs.back().status == "interrupted" || (Interruption::asked() && i + 1 < config.repeat)) {

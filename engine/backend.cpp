@@ -10,7 +10,14 @@ std::unique_ptr<Graph> Backend::capture(const std::function<void()>&) {
 
 Backend& cpu_backend();
 Backend& emulated_backend();
+Backend& cuda_backend();
 
-Backend& backend(Device device) { return device == Device::cpu ? cpu_backend() : emulated_backend(); }
+Backend& backend(Device device) {
+  switch (device) {
+    case Device::cpu: return cpu_backend();
+    case Device::cuda: return cuda_backend();
+    default: return emulated_backend();
+  }
+}
 
 }  // namespace tapedeck

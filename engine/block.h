@@ -14,16 +14,11 @@
 #include "engine/hd.h"
 #include "engine/site.h"
 
-#if defined(__CUDACC__)
-#define SIMD  // nvcc hands these loops to the host compiler, which sees no pragma there
-#define SIMD_SUM(total)
-#define SIMD_MAX(top)
-#else
+// For the loops of the CPU. nvcc hands the pragmas on to the C++ compiler, and takes no notice of them itself.
 #define SIMD_PRAGMA(text) _Pragma(#text)
 #define SIMD SIMD_PRAGMA(omp simd)
 #define SIMD_SUM(total) SIMD_PRAGMA(omp simd reduction(+ : total))
 #define SIMD_MAX(top) SIMD_PRAGMA(omp simd reduction(max : top))
-#endif
 
 namespace tapedeck {
 

@@ -4,8 +4,10 @@
 
 #include <algorithm>
 #include <atomic>
+#include <charconv>
 
 #include "engine/check.h"
+#include "engine/gpu.h"
 
 namespace tapedeck {
 namespace {
@@ -15,15 +17,37 @@ std::atomic<int>& thread_count() {
   return count;
 }
 
+std::atomic<int>& gpu_index() {
+  static std::atomic<int> index{0};
+  return index;
+}
+
 }  // namespace
 
-const char* name(Device device) { return device == Device::cpu ? "cpu" : "emulated"; }
+const char* name(Device device) {
+  switch (device) {
+    case Device::cpu: return "cpu";
+    case Device::cuda: return "cuda";
+    default: return "emulated";
+  }
+}
 
 Device find_device(std::string_view wanted) {
-  for (Device device : {Device::cpu, Device::emulated})
+  for (Device device : {Device::cpu, Device::cuda, Device::emulated})
     if (wanted == name(device)) return device;
-  throw UsageError(text("device {}: unknown, this build has cpu and emulated", wanted));
+  int index = -1;
+  if (wanted.starts_with("cuda:") && wanted.size() <= 8) {
+    const char* const end = wanted.data() + wanted.size();
+    if (std::from_chars(wanted.data() + 5, end, index).ptr != end) index = -1;
+  }
+  if (index < 0)
+    throw UsageError(text("device {}: unknown, use cpu, cuda, cuda:1 (the second GPU) or emulated", wanted));
+  choose_gpu(index);
+  return Device::cuda;
 }
+
+void choose_gpu(int index) { gpu_index() = index; }
+int chosen_gpu() { return gpu_index(); }
 
 int allowed_cores() {
   cpu_set_t set;

@@ -12,9 +12,25 @@
 #include "engine/dtype.h"
 #include "engine/emulation/emulated_device.h"
 #include "engine/emulation/kernel_name.h"
+#include "engine/into.h"
 #include "engine/parallel.h"
+#if defined(__CUDACC__)
+#include "engine/cuda/launch_gpu.h"
+#endif
 
 namespace tapedeck {
+
+#if !defined(__CUDACC__)
+// Throws that this build has no CUDA. A build with CUDA does not have this function, and so is not linked until every
+// file that launches kernels is compiled by nvcc: else one template would be two different functions of the same name,
+// of which the linker takes either.
+[[noreturn]] void launch_without_nvcc(const char* kernel);
+
+template <class Kernel>
+void launch_on_gpu(const char* name, const Kernel&, int64_t, int, size_t) {
+  launch_without_nvcc(name);
+}
+#endif
 
 // A kernel with its geometry, as a device with lanes runs it: one lane of one block.
 template <class F>
@@ -43,9 +59,13 @@ void run_lane(const void* kernel, int64_t block, int lane) {
 template <class F, class Kernel>
 void launch(Device device, const Kernel& kernel, int64_t blocks, int lanes, size_t shared_bytes) {
   const char* const name = emulation::kernel_name<F>();
-  // A variable: nvcc loses the braces of a temporary launch inside a template.
-  const emulation::Launch grid{name, blocks, lanes, shared_bytes, &run_lane<Kernel>, nullptr};
-  emulation::ask_for_kernel(grid, kernel);
+  if (device == Device::cuda) {
+    launch_on_gpu(name, kernel, blocks, lanes, shared_bytes);
+  } else {
+    // A variable: nvcc loses the braces of a temporary launch inside a template.
+    const emulation::Launch grid{name, blocks, lanes, shared_bytes, &run_lane<Kernel>, nullptr};
+    emulation::ask_for_kernel(grid, kernel);
+  }
   backend(device).launched(name);
 }
 
@@ -91,14 +111,6 @@ void rows(Device device, int64_t count, const F& functor) {
     detail::launch<F>(device, RowsKernel<F>{functor, lanes}, count, lanes, Block::reduce_bytes);
   }
 }
-
-// Where a kernel's results go: writes to fresh memory, adds to what is there otherwise (a gradient's later writers).
-template <class T>
-struct Into {
-  T* p;
-  bool add = false;
-  HD void operator()(int64_t i, Acc<T> value) const { p[i] = T(add ? Acc<T>(p[i]) + value : value); }
-};
 
 namespace detail {
 template <bool add, class Out, class F, class... In>

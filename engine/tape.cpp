@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <utility>
 
+#include "engine/launch.h"
 #include "engine/scope.h"
 
 namespace tapedeck {

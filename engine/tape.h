@@ -12,7 +12,7 @@
 #include <string>
 #include <vector>
 
-#include "engine/launch.h"
+#include "engine/into.h"
 #include "engine/tensor.h"
 
 namespace tapedeck {

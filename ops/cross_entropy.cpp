@@ -7,6 +7,7 @@
 //
 // n is counted on the device, so that no step waits for its labels. A label that names no class is an error on the cpu,
 // where the host can look at it at once; elsewhere the loss is NaN, and no memory is read by such a label.
+#include "engine/launch.h"
 #include "engine/math.h"
 #include "ops/ops.h"
 

@@ -2,6 +2,7 @@
 // m is a pure function of (seed, step, site, index), so the backward pass computes it again and keeps nothing.
 // The step is the key's plus, where it has one, the counter in the device's memory.
 // Element i is dropped when its random word, number i % 4 of random_bits(seed, step, site, i / 4), is below p · 2³².
+#include "engine/launch.h"
 #include "engine/random.h"
 #include "ops/ops.h"
 

@@ -1,6 +1,7 @@
 // Moving numbers: reshape, permute, concat, slice, cast. No arithmetic forward; each gradient moves back the same way.
 #include <array>
 
+#include "engine/launch.h"
 #include "ops/ops.h"
 
 namespace tapedeck {

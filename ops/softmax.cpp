@@ -2,6 +2,7 @@
 //   softmax      y = e^(x − max x) / Σ e^(x − max x)      dx = y ∘ (dy − ⟨y, dy⟩)     [Martins & Astudillo 2016, §2.5]
 //   log_softmax  y = x − max x − log Σ e^(x − max x)      dx = dy − e^y · Σ dy
 // Without the shift by the maximum e^x would overflow, in f32 from x = 89 on.
+#include "engine/launch.h"
 #include "engine/math.h"
 #include "ops/ops.h"
 

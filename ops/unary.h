@@ -1,6 +1,7 @@
 // unary(name, x, f): the op y = f(x), element by element, for any functor of pointwise.h or composition of them:
 //   Tensor scaled_silu(const Tensor& x) { return unary("scaled_silu", x, Then{Scale{1.7}, Silu{}}); }
 #pragma once
+#include "engine/launch.h"
 #include "engine/tape.h"
 #include "ops/pointwise.h"
 

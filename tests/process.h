@@ -15,6 +15,8 @@
 #include <thread>
 #include <vector>
 
+#include "tests/this_build.h"
+
 namespace tapedeck::test {
 
 class Process {
@@ -22,7 +24,7 @@ class Process {
   // tapedeck train …, its two streams going to files in `folder`.
   Process(std::vector<std::string> words, const std::string& folder)
       : out_(folder + "/stdout.txt"), err_(folder + "/stderr.txt") {
-    words.insert(words.begin(), TAPEDECK_BINARY_DIR "/tapedeck");
+    words.insert(words.begin(), build_dir() + "/tapedeck");
     std::vector<char*> argv;
     for (std::string& word : words) argv.push_back(word.data());
     argv.push_back(nullptr);

@@ -8,6 +8,7 @@
 #include <string_view>
 
 #include "apps/cpu_features.h"
+#include "tests/this_build.h"
 
 namespace {
 
@@ -36,7 +37,7 @@ bool build_uses(const std::string& name) {
 
 // The program on another processor: a sentence with the missing feature if the build uses it, else it works.
 void runs_or_explains(const std::string& processor, const std::string& missing) {
-  if (std::string(TAPEDECK_SANITIZE) != "") {
+  if (!tapedeck::test::sanitizers().empty()) {
     MESSAGE("skipped: a sanitizer's memory map does not fit into qemu");
     return;
   }
@@ -44,7 +45,7 @@ void runs_or_explains(const std::string& processor, const std::string& missing) 
     MESSAGE("skipped: no qemu-x86_64 here (Debian: qemu-user)");
     return;
   }
-  const Outcome outcome = run("qemu-x86_64 -cpu " + processor + " " TAPEDECK_BINARY_DIR "/tapedeck --version");
+  const Outcome outcome = run("qemu-x86_64 -cpu " + processor + " " + tapedeck::test::build_dir() + "/tapedeck --version");
   INFO(processor << " says: " << outcome.text);
   if (build_uses(missing)) {
     CHECK(outcome.exit_code == 1);

@@ -13,13 +13,15 @@
 #include <string_view>
 #include <vector>
 
+#include "tests/this_build.h"
+
 // The path of a file such as "mnist/train-images-idx3-ubyte.gz" in $TAPEDECK_TEST_DATA, or in shared/data beside the
 // project. Where it is absent, prints the line that makes ctest list the case as skipped; the case then returns:
 //   const auto path = test_data("digits/digits.csv.gz");
 //   if (!path) return;
 inline std::optional<std::string> test_data(const std::string& file) {
   const char* chosen = std::getenv("TAPEDECK_TEST_DATA");
-  const std::filesystem::path folder = chosen ? chosen : TAPEDECK_SOURCE_DIR "/../shared/data";
+  const std::filesystem::path folder = chosen ? chosen : tapedeck::test::source_dir() + "/../shared/data";
   if (std::filesystem::exists(folder / file)) return (folder / file).string();
   std::cout << "skipped: no " << file << " in " << folder.string() << "; TAPEDECK_TEST_DATA names another folder\n";
   return std::nullopt;

@@ -5,8 +5,10 @@
 #include <string>
 #include <vector>
 
+#include "engine/launch.h"
 #include "ops/unary.h"
 #include "tests/op_test.h"
+#include "tests/this_build.h"
 
 using namespace tapedeck;
 using namespace tapedeck::op_test;
@@ -202,7 +204,7 @@ OP_TEST(dropout, dropout_oracle, input(4, ragged), 0.5, RandomKey{7, 3, 1})
     .rejects("got nan", input(3), std::nan(""), RandomKey{});
 
 TEST_CASE("every op of ops.h has a line here") {
-  std::ifstream index(TAPEDECK_SOURCE_DIR "/ops/ops.h");
+  std::ifstream index(test::source_dir() + "/ops/ops.h");
   const std::regex declaration(R"(^(?:inline )?Tensor (\w+)\(.*)");
   int ops = 0;
   std::smatch match;

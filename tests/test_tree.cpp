@@ -11,10 +11,14 @@
 #include <string>
 #include <vector>
 
+#include "tests/this_build.h"
+
 namespace {
 
 namespace fs = std::filesystem;
-const fs::path root = TAPEDECK_SOURCE_DIR;
+using namespace tapedeck::test;
+
+const fs::path root = source_dir();
 
 struct File {
   std::string path, folder;  // "engine/tape.cpp", "engine"
@@ -147,11 +151,11 @@ TEST_CASE("no file grows to 400 lines") {
 
 // Fault: under -ffast-math isfinite() is folded away, and NaN passes every check.
 TEST_CASE("the compiler refuses -ffast-math in a sentence") {
-  const fs::path folder = fs::path(TAPEDECK_BINARY_DIR) / "fast_math_test";
+  const fs::path folder = fs::path(build_dir()) / "fast_math_test";
   fs::create_directories(folder);
   std::ofstream(folder / "probe.cpp") << "#include \"engine/hd.h\"\nint main() {}\n";
   const auto compile = [&](const std::string& flags) {
-    const std::string command = TAPEDECK_CXX " -std=c++20 -fsyntax-only -I" TAPEDECK_SOURCE_DIR " " + flags + " " +
+    const std::string command = compiler() + " -std=c++20 -fsyntax-only -I" + source_dir() + " " + flags + " " +
                                 (folder / "probe.cpp").string() + " 2> " + (folder / "messages").string();
     return std::system(command.c_str());
   };
@@ -166,7 +170,7 @@ TEST_CASE("the compiler refuses -ffast-math in a sentence") {
 }
 
 TEST_CASE("a build with CUDA off looks for nothing of CUDA") {
-  std::ifstream cache(fs::path(TAPEDECK_BINARY_DIR) / "CMakeCache.txt");
+  std::ifstream cache(fs::path(build_dir()) / "CMakeCache.txt");
   REQUIRE(cache.is_open());
   std::vector<std::string> names;  // what CMake was asked or searched
   bool off = false;

@@ -1,0 +1,21 @@
+// What a build without CUDA says of GPUs. A build with CUDA has engine/cuda in its place.
+#include "engine/check.h"
+#include "engine/device.h"
+#include "engine/gpu.h"
+
+namespace tapedeck {
+
+class Backend;
+
+bool built_with_cuda() { return false; }
+std::string why_no_cuda() { return "this program was built without CUDA"; }
+std::vector<Gpu> gpus() { return {}; }
+CudaVersions cuda_versions() { return {}; }
+Backend& cuda_backend() { throw Error("device cuda: " + why_no_cuda()); }
+void limit_gpu_memory(size_t) {}
+
+[[noreturn]] void launch_without_nvcc(const char* kernel) {
+  throw Error(text("{} on cuda: {}", kernel, why_no_cuda()));
+}
+
+}  // namespace tapedeck
