@@ -1,7 +1,8 @@
 # A thin cover over CMake that also sets up a bare Debian or Ubuntu. `make help` lists the goals.
 # Variables:  BUILD=build  TYPE=Release  OPTIONS="-DTAPEDECK_ONEDNN=off"  JOBS=2  ARGS="options of tapedeck train"
 .DEFAULT_GOAL := build
-.PHONY: build setup demo test test-asan test-clang test-portable test-tsan test-race fuzz format lint nvcc-check bench-peers clean help
+.PHONY: build setup demo test test-asan test-clang test-portable test-tsan test-race test-cuda cuda-kernels fuzz format lint \
+  bench-peers clean help
 
 BUILD ?= build
 TYPE ?= Release
@@ -48,33 +49,34 @@ test: build  ## all tests
 	$(call ctest,$(BUILD))
 
 test-asan: setup  ## all tests under AddressSanitizer and UndefinedBehaviorSanitizer
-	$(call build,build-asan,$(debug) -DTAPEDECK_SANITIZE=address$(comma)undefined)
+	$(call build,build-asan,$(debug) -DTAPEDECK_CUDA=off -DTAPEDECK_SANITIZE=address$(comma)undefined)
 	$(call ctest,build-asan)
 
 test-clang: setup  ## all tests, compiled by clang
 	$(call install,clang)
-	$(call build,build-clang,-DCMAKE_CXX_COMPILER=clang++)
+	$(call build,build-clang,-DCMAKE_CXX_COMPILER=clang++ -DTAPEDECK_CUDA=off)
 	$(call ctest,build-clang)
 
 test-portable: setup  ## all tests in a Debug build for any processor, with no oneDNN and no assembly of ours
 	$(call build,build-portable,-DCMAKE_BUILD_TYPE=Debug -DTAPEDECK_NATIVE=OFF \
-	  -DTAPEDECK_ONEDNN=off -DTAPEDECK_UCONTEXT=ON)
+	  -DTAPEDECK_ONEDNN=off -DTAPEDECK_CUDA=off -DTAPEDECK_UCONTEXT=ON)
 	$(call ctest,build-portable)
 
 THREADED = ranges cover|parallel loop|loops one right after|threads may|each has its own|bitwise|byte-equal|worker
 test-tsan: setup  ## what runs on several threads, under ThreadSanitizer (which cannot follow oneDNN nor our fibers)
 	$(call install,clang)
-	$(call build,build-tsan,$(debug) -DCMAKE_CXX_COMPILER=clang++ -DTAPEDECK_ONEDNN=off -DTAPEDECK_SANITIZE=thread)
+	$(call build,build-tsan,$(debug) -DCMAKE_CXX_COMPILER=clang++ -DTAPEDECK_ONEDNN=off -DTAPEDECK_CUDA=off \
+	  -DTAPEDECK_SANITIZE=thread)
 	@ctest --test-dir build-tsan -R '$(THREADED)' --output-on-failure --no-tests=error
 
 test-race: setup  ## the kernels of the emulated device under our race detector (needs g++)
-	$(call build,build-race,$(debug) -DCMAKE_CXX_COMPILER=g++ -DTAPEDECK_RACE=ON,tapedeck_tests)
+	$(call build,build-race,$(debug) -DCMAKE_CXX_COMPILER=g++ -DTAPEDECK_RACE=ON -DTAPEDECK_CUDA=off,tapedeck_tests)
 	$(call ctest,build-race)
 
 FUZZ_SECONDS ?= 60
 fuzz: setup  ## the readers of files under libFuzzer, FUZZ_SECONDS=60 each
 	$(call install,clang)
-	$(call build,build-fuzz,$(debug) -DCMAKE_CXX_COMPILER=clang++ -DTAPEDECK_FUZZ=ON \
+	$(call build,build-fuzz,$(debug) -DCMAKE_CXX_COMPILER=clang++ -DTAPEDECK_FUZZ=ON -DTAPEDECK_CUDA=off \
 	  -DTAPEDECK_SANITIZE=address$(comma)undefined,fuzz)
 	@tests/fuzz/run.sh build-fuzz $(FUZZ_SECONDS)
 
@@ -84,17 +86,22 @@ format:  ## clang-format every source
 
 lint: setup  ## clang-tidy: bugprone and performance checks, warnings are errors
 	$(call install,clang-tidy clang)
-	$(call build,build-clang,-DCMAKE_CXX_COMPILER=clang++,tapedeck_commit)
+	$(call build,build-clang,-DCMAKE_CXX_COMPILER=clang++ -DTAPEDECK_CUDA=off,tapedeck_commit)
 	@run-clang-tidy -quiet -p build-clang -j $(JOBS) '$(CURDIR)/(engine|ops|data|apps|tests)/.*' > build-clang/lint.txt 2>&1 \
 	  && echo "lint: clean" || { grep -E "(warning|error):" build-clang/lint.txt | sort -u; exit 1; }
 
 NVCC = $(firstword $(shell command -v nvcc) $(wildcard /usr/local/cuda/bin/nvcc))
-nvcc-check:  ## compile every file of ops/ as CUDA, where there is nvcc; runs nothing
 ifeq ($(NVCC),)
+test-cuda cuda-kernels:
 	@echo "skipped: no nvcc"
 else
-	@ls ops/*.cpp | xargs -P $(JOBS) -I FILE sh -c 'echo nvcc FILE; $(NVCC) -x cu -std=c++20 -I. \
-	  -gencode arch=compute_80,code=sm_80 -gencode arch=compute_90,code=sm_90 -c FILE -o /dev/null'
+test-cuda: setup  ## all tests of a build with CUDA; without a GPU, those that need one are skipped
+	$(call build,build-cuda,-DTAPEDECK_CUDA=on)
+	$(call ctest,build-cuda)
+
+cuda-kernels: setup  ## registers, shared memory and spills of every GPU kernel; fails where one spills without a reason
+	$(call build,build-cuda,-DTAPEDECK_CUDA=on,tapedeck)
+	@cmake/cuda_kernels.sh build-cuda
 endif
 
 bench-peers: build  ## our training step and PyTorch's, interleaved, with the ratio

@@ -26,10 +26,13 @@ struct Block {
   int lane = 0, lanes = 1;
   char* scratch = nullptr;  // shared memory of this block, shared_bytes() of the kernel long
 
+  // Whether this is a CPU thread. A GPU never is, and its compiler leaves that branch out.
+  HD bool alone() const { return !ON_GPU && lanes == 1; }
+
   // f(j) for every j < n, in no particular order.
   template <class F>
   HD void each(int64_t n, const F& f) const {
-    if (lanes == 1) {
+    if (alone()) {
       SIMD for (int64_t j = 0; j < n; ++j) f(j);
     } else {
       for (int64_t j = lane; j < n; j += lanes) f(j);
@@ -40,7 +43,7 @@ struct Block {
   template <class F>
   HD auto sum(int64_t n, const F& f, Site site = Site::here()) const {
     decltype(f(0)) total = 0;
-    if (lanes == 1) {
+    if (alone()) {
       SIMD_SUM(total) for (int64_t j = 0; j < n; ++j) total += f(j);
       return total;
     }
@@ -55,7 +58,7 @@ struct Block {
     using A = decltype(f(0));
     static_assert(std::numeric_limits<A>::has_infinity, "max starts from -inf");
     A top = A(-INFINITY);
-    if (lanes == 1) {
+    if (alone()) {
       SIMD_MAX(top) for (int64_t j = 0; j < n; ++j) {
         const A value = f(j);
         top = top > value ? top : value;
@@ -74,7 +77,7 @@ struct Block {
   // a CPU thread walks the rows in order, so that memory is read as it lies.
   template <class A, class Value, class Store>
   HD void column_sums(int64_t rows, int width, const Value& value, const Store& store) const {
-    if (lanes == 1) {
+    if (alone()) {
       A total[max_column_width] = {};
       for (int64_t i = 0; i < rows; ++i) {
         SIMD for (int j = 0; j < width; ++j) total[j] += value(i, j);
@@ -92,7 +95,7 @@ struct Block {
 
   // Every lane of the row has come here, and what it wrote is seen by the others.
   HD void sync(Site site = Site::here()) const {
-    if (lanes == 1) return;
+    if (alone()) return;
 #if ON_GPU
     if (lanes == 32)
       __syncwarp();

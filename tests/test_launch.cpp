@@ -1,7 +1,9 @@
 // each, map, rows and Block's reductions on every device, in both orders of lanes, against plain loops in double.
 #include "engine/launch.h"
 
+#include <array>
 #include <atomic>
+#include <chrono>
 #include <cmath>
 #include <limits>
 #include <random>
@@ -250,6 +252,38 @@ TEST_CASE("launch: short loops one right after another each cover everything onc
     wrong += visits_of(n, 1) != std::vector<int>(static_cast<size_t>(n), 1);
   }
   CHECK_EQ(wrong, 0);
+}
+
+// Two ranges of a loop that wait for each other; only two threads can do that.
+struct Meeting {
+  std::array<std::thread::id, 2> threads;
+  std::atomic<int> arrived{0};
+  void come(int range) {
+    threads[range] = std::this_thread::get_id();
+    ++arrived;
+    const auto end = std::chrono::steady_clock::now() + std::chrono::seconds(20);
+    while (arrived < 2 && std::chrono::steady_clock::now() < end) std::this_thread::yield();
+  }
+};
+struct ComeToMeeting {
+  Meeting* meeting;
+  int64_t n;
+  HD void operator()([[maybe_unused]] int64_t i) const {
+#if !ON_GPU
+    if (i == 0) meeting->come(0);
+    if (i == n / 2) meeting->come(1);
+#endif
+  }
+};
+
+TEST_CASE("launch: a long loop runs on two threads, also when nvcc compiles it") {
+  // Fault: a build with CUDA passes no flags for threads to the C++ compiler behind nvcc, and runs on one in silence.
+  const Threads threads(2);
+  const int64_t n = 100'000;
+  Meeting meeting;
+  each(Device::cpu, n, ComeToMeeting{&meeting, n});
+  CHECK_EQ(meeting.arrived, 2);
+  CHECK_NE(meeting.threads[0], meeting.threads[1]);
 }
 
 TEST_CASE("launch: a parallel loop inside another covers everything once") {
