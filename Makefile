@@ -84,13 +84,17 @@ format:  ## clang-format every source
 	$(call install,clang-format)
 	@git ls-files '*.cpp' '*.h' | xargs clang-format -i
 
+NVCC = $(firstword $(shell command -v nvcc) $(wildcard /usr/local/cuda/bin/nvcc))
+# Files of the CUDA backend that are plain C++, against the headers of the toolkit where there is one.
+lint_cuda = $(if $(NVCC),grep -LE "launch(_gpu)?\.h" engine/cuda/*.cpp | xargs -P $(JOBS) -I FILE clang-tidy -quiet FILE -- -std=c++20 \
+	  -I. -isystem $(abspath $(dir $(NVCC))/../include),true)
 lint: setup  ## clang-tidy: bugprone and performance checks, warnings are errors
 	$(call install,clang-tidy clang)
 	$(call build,build-clang,-DCMAKE_CXX_COMPILER=clang++ -DTAPEDECK_CUDA=off,tapedeck_commit)
-	@run-clang-tidy -quiet -p build-clang -j $(JOBS) '$(CURDIR)/(engine|ops|data|apps|tests)/.*' > build-clang/lint.txt 2>&1 \
+	@{ run-clang-tidy -quiet -p build-clang -j $(JOBS) '$(CURDIR)/(engine|ops|data|apps|tests)/.*' && $(lint_cuda); } \
+	  > build-clang/lint.txt 2>&1 \
 	  && echo "lint: clean" || { grep -E "(warning|error):" build-clang/lint.txt | sort -u; exit 1; }
 
-NVCC = $(firstword $(shell command -v nvcc) $(wildcard /usr/local/cuda/bin/nvcc))
 ifeq ($(NVCC),)
 test-cuda cuda-kernels:
 	@echo "skipped: no nvcc"

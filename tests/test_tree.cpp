@@ -92,6 +92,7 @@ TEST_CASE("each library is included only by the files that may") {
       {"nlohmann/json", "nlohmann/.*", {"apps/", "engine/safetensors.cpp", "data/shard_header.cpp"}},
       {"CLI11", "CLI/.*", {"apps/cli.cpp"}},
       {"cuBLAS", "cublas.*", {"engine/cuda/"}},
+      {"CUDA's runtime", "cuda_runtime.*", {"engine/cuda/"}},
       {"doctest", "doctest/.*", {}},
   };
   for (const Rule& rule : rules)
