@@ -25,15 +25,14 @@ std::vector<DeviceText> devices() {
   std::vector<DeviceText> all = {{"cpu", "loops over threads, matrix products by the libraries above", {}}};
   const CudaVersions versions = cuda_versions();
   for (const Gpu& gpu : gpus())
-    all.push_back({fmt::format("cuda:{}", all.size() - 1),
-                   fmt::format("{}, compute capability {}.{}, {} multiprocessors, {:.1f} GiB; driver {} (CUDA {})",
-                               gpu.name, gpu.major, gpu.minor, gpu.multiprocessors,
-                               static_cast<double>(gpu.memory_bytes) / (1 << 30), versions.driver,
-                               versions.driver_cuda),
-                   gpu});
+    all.push_back(
+        {fmt::format("cuda:{}", all.size() - 1),
+         fmt::format("{}, compute capability {}.{}, {} multiprocessors, {:.1f} GiB; driver {} (CUDA {})", gpu.name,
+                     gpu.major, gpu.minor, gpu.multiprocessors, static_cast<double>(gpu.memory_bytes) / (1 << 30),
+                     versions.driver, versions.driver_cuda),
+         gpu});
   if (const std::string why = why_no_cuda(); !why.empty()) all.push_back({"cuda", "cannot be used: " + why, {}});
-  all.push_back(
-      {"emulated", "runs GPU kernels lane by lane on the processor, to test them without a GPU; slow", {}});
+  all.push_back({"emulated", "runs GPU kernels lane by lane on the processor, to test them without a GPU; slow", {}});
   return all;
 }
 
@@ -95,9 +94,8 @@ int run_info(const Config& config) {
   }
   Json out = {{"format_version", kFormatVersion}, {"machine", machine_json(machine, load, threads(), Device::cpu)}};
   for (const DeviceText& device : devices())
-    out["devices"].push_back({{"name", device.name},
-                              {"what", device.what},
-                              {"gpu", device.gpu ? gpu_json(*device.gpu) : Json()}});
+    out["devices"].push_back(
+        {{"name", device.name}, {"what", device.what}, {"gpu", device.gpu ? gpu_json(*device.gpu) : Json()}});
   out["load"] = load_sentence(load, machine);
   out["peaks"] = {{"gemm_gflops", peak_json(peaks.gemm)}, {"copy_gb_per_s", peak_json(peaks.copy)}};
   std::cout << json_text(out) << "\n";

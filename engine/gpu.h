@@ -10,7 +10,7 @@ namespace tapedeck {
 bool built_with_cuda();
 
 struct Gpu {
-  std::string name;  // "NVIDIA H200"
+  std::string name;          // "NVIDIA H200"
   int major = 0, minor = 0;  // compute capability
   int multiprocessors = 0;
   size_t memory_bytes = 0;

@@ -45,7 +45,8 @@ void runs_or_explains(const std::string& processor, const std::string& missing) 
     MESSAGE("skipped: no qemu-x86_64 here (Debian: qemu-user)");
     return;
   }
-  const Outcome outcome = run("qemu-x86_64 -cpu " + processor + " " + tapedeck::test::build_dir() + "/tapedeck --version");
+  const Outcome outcome =
+      run("qemu-x86_64 -cpu " + processor + " " + tapedeck::test::build_dir() + "/tapedeck --version");
   INFO(processor << " says: " << outcome.text);
   if (build_uses(missing)) {
     CHECK(outcome.exit_code == 1);

@@ -1,4 +1,5 @@
-// Fault: a CUDA build on a machine without driver asserts at startup or exits 127 since libcuda.so.1 is a hard dependency.
+// Fault: a CUDA build on a machine without driver asserts at startup or exits 127 since libcuda.so.1 is a hard
+// dependency.
 #include <stdlib.h>
 
 #include <cstdlib>
@@ -114,7 +115,8 @@ TEST_CASE("cuda: a device's name is read to its last letter") {
   CHECK(find_device("cuda:1") == Device::cuda);
   CHECK(chosen_gpu() == 1);
   choose_gpu(before);
-  for (const char* wrong : {"cuda:", "cuda:x", "cuda:1x", "cuda:-1", "cuda: 1", "cuda:99999999999", "gpu", "CUDA", ""}) {
+  for (const char* wrong :
+       {"cuda:", "cuda:x", "cuda:1x", "cuda:-1", "cuda: 1", "cuda:99999999999", "gpu", "CUDA", ""}) {
     CAPTURE(wrong);
     CHECK_THROWS_AS(find_device(wrong), UsageError);
   }

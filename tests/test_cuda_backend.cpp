@@ -159,9 +159,8 @@ TEST_CASE("on a GPU: a queued copy of memory that is not pinned is refused") {
   if (no_gpu()) return;
   std::vector<float> pageable(8);
   const Tensor x = numbers(8, 1);
-  CHECK(error([&] {
-          gpu().copy_later(Queue::transfer, x.data.begin(), pageable.data(), 32);
-        }).find("not pinned") != std::string::npos);
+  CHECK(error([&] { gpu().copy_later(Queue::transfer, x.data.begin(), pageable.data(), 32); }).find("not pinned") !=
+        std::string::npos);
 }
 
 }  // namespace tapedeck

@@ -6,6 +6,7 @@
 
 #include "engine/check.h"
 #include "engine/cuda/error.h"
+#include "engine/cuda/gemm_cuda.h"
 #include "engine/cuda/graph.h"
 #include "engine/cuda/pinned.h"
 #include "engine/cuda/staging.h"
@@ -41,10 +42,10 @@ Slab take_memory() {
   slab.bytes = (slab.bytes + Arena::alignment - 1) / Arena::alignment * Arena::alignment;
   constexpr double gib = 1 << 30;
   if (slab.bytes > free)
-    throw OutOfMemory(text("device cuda: {:.1f} GiB asked, but {:.1f} of {:.1f} GiB of the GPU are free: see nvidia-smi "
-                           "for who has the rest, or lower --memory-limit",
-                           static_cast<double>(slab.bytes) / gib, static_cast<double>(free) / gib,
-                           static_cast<double>(total) / gib));
+    throw OutOfMemory(
+        text("device cuda: {:.1f} GiB asked, but {:.1f} of {:.1f} GiB of the GPU are free: see nvidia-smi "
+             "for who has the rest, or lower --memory-limit",
+             static_cast<double>(slab.bytes) / gib, static_cast<double>(free) / gib, static_cast<double>(total) / gib));
   check(cudaMalloc(&slab.begin, slab.bytes), "cudaMalloc");
   return slab;
 }
@@ -59,7 +60,7 @@ class CudaBackend final : public Backend {
 
   Arena& arena() override { return arena_; }
 
-  void gemm(const Gemm&) override { throw Error("gemm on cuda: not in this build"); }
+  void gemm(const Gemm& g) override { gemm_.run(g); }
 
   void launched(const char* kernel) override {
     check(cudaPeekAtLastError(), kernel);
@@ -127,6 +128,7 @@ class CudaBackend final : public Backend {
 
  private:
   Arena arena_;
+  cuda::GemmCuda gemm_{arena_};
   cuda::Staging staging_;
   cuda::Pinned pinned_;
 };

@@ -32,12 +32,12 @@ void check(cudaError_t status, const char* call) {
     return;
   cudaGetLastError();  // else the next check would report it again
   const std::string& layer = Scope::path();
-  const std::string what =
-      text("cuda: {}{}{} failed: {} ({})", call, layer.empty() ? "" : " in ", layer, cudaGetErrorString(status),
-           cudaGetErrorName(status));
+  const std::string what = text("cuda: {}{}{} failed: {} ({})", call, layer.empty() ? "" : " in ", layer,
+                                cudaGetErrorString(status), cudaGetErrorName(status));
   if (status == cudaErrorMemoryAllocation) throw OutOfMemory(what);
   if (ends_the_context(status))
-    throw Error(what + "; it may stem from an earlier kernel, and this process can no longer use the GPU: start it again");
+    throw Error(what +
+                "; it may stem from an earlier kernel, and this process can no longer use the GPU: start it again");
   throw Error(what);
 }
 

@@ -1,5 +1,5 @@
-// Finds the GPUs, or the reason why there is none to use. Nothing here ends the program: CUDA's runtime is linked in, and
-// looks for the driver, libcuda.so.1, when it is first called.
+// Finds the GPUs, or the reason why there is none to use. Nothing here ends the program: CUDA's runtime is linked in,
+// and looks for the driver, libcuda.so.1, when it is first called.
 #include "engine/gpu.h"
 
 #include <cuda_runtime_api.h>
@@ -51,8 +51,7 @@ std::string why_no_gpu() {
 
 std::string why_not(int index) {
   const int count = count_gpus();
-  if (index >= count)
-    return text("there is no cuda:{} here: the last GPU is cuda:{}", index, count - 1);
+  if (index >= count) return text("there is no cuda:{} here: the last GPU is cuda:{}", index, count - 1);
   cudaError_t status = cudaSetDevice(index);
   if (status == cudaSuccess) status = cuda::load_a_kernel();
   cudaGetLastError();

@@ -1,5 +1,5 @@
-// launch_on_gpu: a kernel in the shape that launch.h gives it, kernel(block, lane, scratch), on the compute stream. Only
-// nvcc reads this file.
+// launch_on_gpu: a kernel in the shape that launch.h gives it, kernel(block, lane, scratch), on the compute stream.
+// Only nvcc reads this file.
 #pragma once
 #include <cstddef>
 #include <cstdint>
