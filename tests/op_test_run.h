@@ -3,6 +3,8 @@
 #include <string>
 #include <vector>
 
+#include "engine/backend.h"
+#include "engine/emulation/block_engine.h"
 #include "tests/op_test.h"
 
 namespace tapedeck::op_test {

@@ -4,6 +4,7 @@
 #include <cstdint>
 #include <vector>
 
+#include "engine/backend.h"
 #include "engine/scope.h"
 #include "engine/tape.h"
 
