@@ -1,5 +1,10 @@
 // map, each and rows: the three ways to run a functor on a device. This file owns grids, guards, vector loops and
 // threads, so that kernels never see them and no op asks which device it runs on.
+//
+//          cpu                       a device with lanes
+//   each   a loop for the            a lane for each index
+//   map    vectoriser, in threads    a lane for each pack of 16 bytes, so that memory moves at its full speed
+//   rows   a thread for each row     a warp for each row up to 1,024 columns, else a block of 256 lanes
 #pragma once
 #include <algorithm>
 #include <cstddef>
@@ -13,6 +18,7 @@
 #include "engine/emulation/emulated_device.h"
 #include "engine/emulation/kernel_name.h"
 #include "engine/into.h"
+#include "engine/pack.h"
 #include "engine/parallel.h"
 #if defined(__CUDACC__)
 #include "engine/cuda/launch_gpu.h"
@@ -76,6 +82,11 @@ int64_t work_of_row(const F& f) {  // elements; a functor whose row is more than
   else
     return f.cols;
 }
+template <class F>
+void each_on_lanes(Device device, int64_t n, const F& functor) {
+  constexpr int lanes = EachKernel<F>::lanes;
+  if (n > 0) launch<F>(device, EachKernel<F>{functor, n}, (n + lanes - 1) / lanes, lanes, 0);
+}
 // Work of about this many elements repays waking a second thread (some µs).
 inline constexpr int64_t grain_elements = 16384;
 }  // namespace detail
@@ -83,15 +94,13 @@ inline constexpr int64_t grain_elements = 16384;
 // f(i) for every i < n, in no particular order.
 template <class F>
 void each(Device device, int64_t n, const F& functor) {
-  if (n == 0) return;
   if (device == Device::cpu) {
     parallel_ranges(n, detail::grain_elements, [&functor](int64_t begin, int64_t end) {
       const F f = functor;  // a copy of one's own: its pointers then stay in registers
       SIMD for (int64_t i = begin; i < end; ++i) f(i);
     });
   } else {
-    constexpr int lanes = EachKernel<F>::lanes;
-    detail::launch<F>(device, EachKernel<F>{functor, n}, (n + lanes - 1) / lanes, lanes, 0);
+    detail::each_on_lanes(device, n, functor);
   }
 }
 
@@ -124,6 +133,40 @@ struct Map {
     Into<Out>{out, add}(i, f(static_cast<Acc<In>>(static_cast<const In*>(in[k])[i])...));
   }
 };
+
+// The same where a lane has a whole pack. Neighbouring lanes have neighbouring packs, so a warp still reads one piece
+// of memory. The elements behind the last whole pack get a lane each, so that there is no loop.
+template <int width, bool add, class Out, class F, class... In>
+struct MapPacks {
+  Map<add, Out, F, In...> map;
+  int64_t packs;
+  HD void operator()(int64_t i) const {
+    if (i < packs)
+      load(i, std::index_sequence_for<In...>{});
+    else
+      map(packs * width + (i - packs));
+  }
+  template <size_t... k>
+  HD void load(int64_t i, std::index_sequence<k...>) const {
+    store(i, Pack<In, width>::at(static_cast<const In*>(map.in[k]), i)...);
+  }
+  HD void store(int64_t i, Pack<In, width>... in) const {  // copies: all is read before anything is written
+    Pack<Out, width> out;
+    if constexpr (add) out = Pack<Out, width>::at(map.out, i);
+    UNROLL for (int j = 0; j < width; ++j) Into<Out>{out.value, add}(j, map.f(static_cast<Acc<In>>(in.value[j])...));
+    Pack<Out, width>::at(map.out, i) = out;
+  }
+};
+
+template <bool add, class Out, class F, class... In>
+void run_map(Device device, int64_t n, Out* out, const F& f, const In*... in) {
+  constexpr int width = pack_width<Out, In...>;
+  const Map<add, Out, F, In...> map{out, f, {in...}};
+  if (device != Device::cpu && packed<width>(out) && (... && packed<width>(in)))
+    each_on_lanes(device, n / width + n % width, MapPacks<width, add, Out, F, In...>{map, n / width});
+  else
+    each(device, n, map);
+}
 }  // namespace detail
 
 // out[i] = f(in[i]…) for every i < n. f computes in Acc, never sees an index, and may alias its output.
@@ -131,9 +174,9 @@ template <class F, class Out, class... In>
 void map(Device device, int64_t n, Into<Out> out, const F& f, const In*... in) {
   // Two kernels: g++ does not vectorise a long loop that asks at each element whether to add.
   if (out.add)
-    each(device, n, detail::Map<true, Out, F, In...>{out.p, f, {in...}});
+    detail::run_map<true>(device, n, out.p, f, in...);
   else
-    each(device, n, detail::Map<false, Out, F, In...>{out.p, f, {in...}});
+    detail::run_map<false>(device, n, out.p, f, in...);
 }
 
 // Columns that one Block sums side by side in column_sums: a warp's width, or, on the CPU, a strip for each thread.
