@@ -4,7 +4,7 @@
 //          cpu                       a device with lanes
 //   each   a loop for the            a lane for each index
 //   map    vectoriser, in threads    a lane for each pack of 16 bytes, so that memory moves at its full speed
-//   rows   a thread for each row     a warp for each row up to 1,024 columns, else a block of 256 lanes
+//   rows   a thread for each row     a warp for each row up to 1,024 columns, else a block
 #pragma once
 #include <algorithm>
 #include <cstddef>
@@ -43,17 +43,25 @@ template <class F>
 struct EachKernel {
   F f;
   int64_t n;
-  static constexpr int lanes = 256;
+  static constexpr int lanes = 256, max_lanes = lanes;
   HD void operator()(int64_t block, int lane, char*) const {
     const int64_t i = block * lanes + lane;
     if (i < n) f(i);
   }
 };
+// A row of 32 lanes is a warp's, and four of them are a block: a multiprocessor holds too few blocks (32 on most) to be
+// busy with one warp in each. Warps without a row return before any meets another; a warp waits for none but its own.
 template <class F>
 struct RowsKernel {
   F f;
-  int lanes;
-  HD void operator()(int64_t row, int lane, char* scratch) const { f(Block{lane, lanes, scratch}, row); }
+  int64_t count;
+  int lanes;  // of a row
+  static constexpr int max_lanes = 1024, warps = 4;
+  int rows_of_block() const { return lanes == 32 ? warps : 1; }
+  HD void operator()(int64_t block, int lane, char* scratch) const {
+    const int64_t row = lanes == 32 ? block * warps + lane / 32 : block;
+    if (row < count) f(Block{lanes == 32 ? lane % 32 : lane, lanes, scratch}, row);
+  }
 };
 
 namespace detail {
@@ -104,11 +112,25 @@ void each(Device device, int64_t n, const F& functor) {
   }
 }
 
+namespace detail {
+template <class F>
+void rows_on_lanes(Device device, int64_t count, int lanes, size_t shared_bytes, const F& functor) {
+  const RowsKernel<F> kernel{functor, count, lanes};
+  const int64_t each = kernel.rows_of_block();
+  if (count > 0) launch<F>(device, kernel, (count + each - 1) / each, static_cast<int>(each) * lanes, shared_bytes);
+}
+// A warp up to 1,024 columns, beyond that 256 lanes. A single row has the device to itself and takes as many as a block
+// may have, as long as each has some columns.
+inline int lanes_of_row(int64_t count, int64_t cols) {
+  if (cols <= 1024) return 32;
+  return count > 1 || cols <= 4096 ? 256 : 1024;
+}
+}  // namespace detail
+
 // f(block, row) for every row; the workers of `block` share the row. F states `cols`, the length of a row, from which
-// the number of lanes follows: a warp up to 1,024 columns, then 256 lanes.
+// the number of lanes follows.
 template <class F>
 void rows(Device device, int64_t count, const F& functor) {
-  if (count == 0) return;
   if (device == Device::cpu) {
     const int64_t grain = detail::grain_elements / std::max<int64_t>(detail::work_of_row(functor), 1);
     parallel_ranges(count, grain, [&functor](int64_t begin, int64_t end) {
@@ -116,8 +138,8 @@ void rows(Device device, int64_t count, const F& functor) {
       for (int64_t row = begin; row < end; ++row) f(Block{}, row);
     });
   } else {
-    const int lanes = functor.cols <= 1024 ? 32 : 256;
-    detail::launch<F>(device, RowsKernel<F>{functor, lanes}, count, lanes, Block::reduce_bytes);
+    const int lanes = detail::lanes_of_row(count, functor.cols);
+    detail::rows_on_lanes(device, count, lanes, lanes == 32 ? 0 : Block::reduce_bytes, functor);
   }
 }
 
