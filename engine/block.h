@@ -3,7 +3,8 @@
 //   cpu       one thread does the whole row (lanes = 1); loops are marked for the vectoriser
 //   emulated  lanes are fibers that meet at the block engine's barriers and shuffles (engine/emulation)
 //   GPU       lanes are threads; 32 of them are a warp and exchange registers, more share memory
-// A row of 32 lanes is one warp and needs no shared memory. Longer rows take a whole block of several warps.
+// A row of 32 lanes is one warp. It needs no shared memory, and must not wait for the block, where other warps have
+// rows of their own. Longer rows take a whole block of several warps.
 #pragma once
 #include <cmath>
 #include <cstddef>
@@ -24,7 +25,7 @@ namespace tapedeck {
 
 struct Block {
   int lane = 0, lanes = 1;
-  char* scratch = nullptr;  // shared memory of this block, shared_bytes() of the kernel long
+  char* scratch = nullptr;  // shared memory of the row's block; a row of one warp has none
 
   // Whether this is a CPU thread. A GPU never is, and its compiler leaves that branch out.
   HD bool alone() const { return !ON_GPU && lanes == 1; }
@@ -73,10 +74,12 @@ struct Block {
         top, [](A a, A b) { return a > b ? a : b; }, site);
   }
 
-  // For `width` columns side by side: store(j, Σ value(i, j) over i < rows). The columns are the lanes' own on a GPU;
-  // a CPU thread walks the rows in order, so that memory is read as it lies.
+  // For `width` columns side by side: store(j, Σ value(i, j) over i < rows). A CPU thread walks the rows in order, so
+  // that memory is read as it lies. On a GPU `width` is at most 32: lane j of every warp sums a part of column j, warp
+  // w of W every W-th row from row w on, and the first warp adds the parts in the order of the warps. Needs
+  // column_sum_bytes() of scratch unless the row is one warp.
   template <class A, class Value, class Store>
-  HD void column_sums(int64_t rows, int width, const Value& value, const Store& store) const {
+  HD void column_sums(int64_t rows, int width, const Value& value, const Store& store, Site site = Site::here()) const {
     if (alone()) {
       A total[max_column_width] = {};
       for (int64_t i = 0; i < rows; ++i) {
@@ -84,12 +87,24 @@ struct Block {
       }
       SIMD for (int j = 0; j < width; ++j) store(j, total[j]);
     } else {
-      for (int j = lane; j < width; j += lanes) {
-        A total = 0;
-        for (int64_t i = 0; i < rows; ++i) total += value(i, j);
-        store(j, total);
+      const int j = lane % 32, warp = lane / 32, warps = lanes / 32;
+      A total = 0;
+      if (j < width)
+        for (int64_t i = warp; i < rows; i += warps) total += value(i, j);
+      if (warps > 1) {
+        A* const parts = reinterpret_cast<A*>(scratch);  // [warps, 32]
+        parts[lane] = total;
+        sync(site);
+        if (warp == 0)
+          for (int w = 1; w < warps; ++w) total += parts[w * 32 + j];
+        sync(site);  // the next reduction writes there again
       }
+      if (warp == 0 && j < width) store(j, total);
     }
+  }
+  template <class A>
+  static constexpr size_t column_sum_bytes(int lanes) {
+    return lanes > 32 ? lanes * sizeof(A) : 0;
   }
   static constexpr int max_column_width = 256;
 
