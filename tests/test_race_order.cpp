@@ -164,7 +164,7 @@ TEST_CASE("race: a kernel that does not wait for the copy on the other queue") {
     const UseMode use(mode);
     CHECK_EQ(error([&] { step(true); }), "nothing failed");
     check_says(error([&] { step(false); }),
-               {"Map<", "block 0, lane 0: race: reads byte 0 of a buffer of 256 bytes at engine/launch.h:",
+               {"MapPacks<", "block 0, lane 0: race: reads byte 0 of a buffer of 256 bytes at engine/pack.h:",
                 "and copy from the host (operation ", " of stream 1) writes it: no event orders the two"});
   }
 }

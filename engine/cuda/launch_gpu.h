@@ -14,9 +14,10 @@ namespace tapedeck {
 namespace cuda {
 
 // Kernel::max_lanes: of a block. A multiprocessor has 65,536 registers, so up to 256 lanes may use 255 each, 1,024 only
-// 64, which `make cuda-kernels` shows to be enough.
+// 64, which `make cuda-kernels` shows to be enough. One block at a time may have them all: asked for nothing, the
+// compiler takes 32 where 1,024 lanes may be, and spills the rest.
 template <class Kernel>
-__global__ void __launch_bounds__(Kernel::max_lanes) run_on_gpu(const Kernel kernel) {
+__global__ void __launch_bounds__(Kernel::max_lanes, 1) run_on_gpu(const Kernel kernel) {
   extern __shared__ __align__(16) char scratch[];
   kernel(static_cast<int64_t>(blockIdx.x), static_cast<int>(threadIdx.x), scratch);
 }
