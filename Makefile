@@ -57,8 +57,8 @@ test-clang: setup  ## all tests, compiled by clang
 	$(call build,build-clang,-DCMAKE_CXX_COMPILER=clang++ -DTAPEDECK_CUDA=off)
 	$(call ctest,build-clang)
 
-test-portable: setup  ## all tests in a Debug build for any processor, with no oneDNN and no assembly of ours
-	$(call build,build-portable,-DCMAKE_BUILD_TYPE=Debug -DTAPEDECK_NATIVE=OFF \
+test-portable: setup  ## the program and tests of kernels in a Debug build for any processor, no oneDNN, no assembly of ours
+	$(call build,build-portable,-DCMAKE_BUILD_TYPE=Debug -DTAPEDECK_NATIVE=OFF -DTAPEDECK_KERNEL_TESTS=ON \
 	  -DTAPEDECK_ONEDNN=off -DTAPEDECK_CUDA=off -DTAPEDECK_UCONTEXT=ON)
 	$(call ctest,build-portable)
 

@@ -65,6 +65,7 @@ struct Config {
   std::string precision = "fp32";       // or fp64; gradcheck: fp64
   std::string device = "auto";          // auto, cpu, cuda, cuda:1, emulated
   std::string graph = "auto";           // auto, on, off
+  bool tf32 = false;                    // cuda: f32 products may round their inputs to TF32
   int64_t threads = 1;                  // all allowed cores unless told
   std::optional<int64_t> memory_limit;  // bytes
 

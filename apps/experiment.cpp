@@ -28,6 +28,9 @@ Device choose_device(const Config& config) {
 Device prepare_machine(const Config& config) {
   set_threads(static_cast<int>(config.threads));
   const Device device = choose_device(config);
+  if (config.tf32 && device != Device::cuda)
+    throw UsageError(text("--tf32: {} multiplies in fp32 alone: leave it out, or use --device cuda", name(device)));
+  set_tf32(config.tf32);
   if (device == Device::cuda) limit_gpu_memory(static_cast<size_t>(config.memory_limit.value_or(0)));
   Arena& arena = backend(device).arena();
   arena.limit(config.memory_limit ? static_cast<size_t>(*config.memory_limit) : arena.capacity());
@@ -36,7 +39,9 @@ Device prepare_machine(const Config& config) {
 
 DType find_precision(const Config& config) { return config.precision == "fp64" ? DType::f64 : DType::f32; }
 
-bool graph_wanted(const Config& config, Device) { return config.graph == "on"; }
+bool graph_wanted(const Config& config, Device device) {
+  return config.graph == "on" || (config.graph == "auto" && device == Device::cuda);
+}
 
 std::unique_ptr<Mlp> make_model(const Config& config, const Problem& problem) {
   return std::make_unique<Mlp>(problem.data().features, config.hidden, problem.outputs(),

@@ -122,6 +122,8 @@ const Option kOptions[] = {
     {.name = "graph", .member = &C::graph, .commands = kTrain | kBench,
      .help = "capture a step once and replay it; auto: on a GPU", .choices = "auto|on|off",
      .synonyms = "cuda-graph capture", .resume = Resume::free},
+    {.name = "tf32", .member = &C::tf32, .commands = kComputes,
+     .help = "let fp32 products on a GPU round their inputs to 10 bits, for speed", .synonyms = "allow-tf32"},
     {.name = "threads", .member = &C::threads, .commands = kComputes | kInfo,
      .help = "threads that loops and products use", .range = {1, 1024},
      .fallback = "OMP_NUM_THREADS, else every allowed core; bench loader: one less",

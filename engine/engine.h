@@ -18,8 +18,10 @@
 //   device, backend, gemm   what differs between devices; gemm is one contract for all
 //   device_value            one number or struct in a device's memory, that kernels read and change
 //   parallel                the CPU's team of threads
-//   emulation/              the emulated device: GPU blocks as fibers
-//   checkpoint              named tensors as a safetensors file
+//   pinned, step_graph      host memory that a device copies by itself; a step captured once and replayed
+//   emulation/              the emulated device: GPU blocks as fibers, queues, graphs, a race detector
+//   cuda/                   the GPU: streams, graphs, cuBLASLt
+//   safetensors             named tensors as a file
 #pragma once
 #include "engine/backend.h"
 #include "engine/block.h"

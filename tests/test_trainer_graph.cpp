@@ -106,7 +106,9 @@ TEST_CASE("two steps of a run, captured one after the other, are the same calls 
   CHECK(first->difference(*second) == "");
 }
 
-TEST_CASE("--graph on is refused where a device has no graphs") {
+TEST_CASE("--graph on and --tf32 are refused where a device knows neither") {
+  CHECK_THROWS_WITH_AS(Training({{"data", "blobs"}, {"device", "cpu"}, {"tf32", "true"}}),
+                       "--tf32: cpu multiplies in fp32 alone: leave it out, or use --device cuda", UsageError);
   CHECK_THROWS_WITH_AS(run({{"data", "blobs"}, {"steps", "1"}}, {{"device", "cpu"}, {"graph", "on"}}),
                        "--graph on: cpu has no graphs to capture: use --graph off, or another --device", UsageError);
 }
