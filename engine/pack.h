@@ -9,7 +9,7 @@
 #include "engine/hd.h"
 
 // For a loop that must not stay one: the elements of a pack are registers, which have no index.
-#if defined(__CUDACC__)
+#if ON_GPU
 #define UNROLL _Pragma("unroll")
 #else
 #define UNROLL
