@@ -19,12 +19,12 @@ struct ColumnSums {  // one strip of `cols` columns over one chunk of rows per B
   int64_t work() const { return chunk * cols; }
   HD void operator()(Block b, int64_t row) const {
     const int64_t first = row % strips * cols, left = all_cols - first;
-    const int64_t part = row / strips, first_row = part * chunk, rest = n - first_row;
+    const int64_t part = row / strips, first_row = part * chunk, rest = n - first_row, to = part * all_cols + first;
     b.column_sums<Acc<T>>(
         rest < chunk ? rest : chunk, static_cast<int>(left < cols ? left : cols),
         [&](int64_t i, int j) { return value(first_row + i, first + j); },
         [&](int j, Acc<T> total) {
-          if (out.p) out(part * all_cols + first + j, total);
+          if (out.p) out(to + j, total);
         });
   }
 };
