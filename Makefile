@@ -105,7 +105,7 @@ test-cuda: setup  ## all tests of a build with CUDA; without a GPU, those that n
 
 cuda-kernels: setup  ## registers, shared memory and spills of every GPU kernel; fails where one spills without a reason
 	$(call build,build-cuda,-DTAPEDECK_CUDA=on,tapedeck)
-	@cmake/cuda_kernels.sh build-cuda
+	@engine/cuda/nvcc/kernels.sh build-cuda
 endif
 
 bench-peers: build  ## our training step and PyTorch's, interleaved, with the ratio

@@ -64,7 +64,7 @@ set(CMAKE_CUDA_COMPILER ${TAPEDECK_NVCC})
 set(CMAKE_CUDA_ARCHITECTURES ${architectures})
 set(CMAKE_CUDA_RUNTIME_LIBRARY Static)  # the program starts where there is no CUDA
 enable_language(CUDA)
-set(CMAKE_CUDA_COMPILER_LAUNCHER ${CMAKE_SOURCE_DIR}/cmake/nvcc.sh ${CMAKE_CXX_COMPILER_LAUNCHER})
+set(CMAKE_CUDA_COMPILER_LAUNCHER ${CMAKE_SOURCE_DIR}/engine/cuda/nvcc/nvcc.sh ${CMAKE_CXX_COMPILER_LAUNCHER})
 set(CMAKE_CUDA_USE_RESPONSE_FILE_FOR_INCLUDES OFF)  # which ccache does not read
 set(tapedeck_cuda TRUE)
 get_filename_component(tapedeck_cuda_headers ${TAPEDECK_NVCC}/../../include ABSOLUTE)

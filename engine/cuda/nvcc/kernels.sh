@@ -1,7 +1,7 @@
 #!/bin/sh
-# cuda_kernels.sh BUILD: registers, shared memory, stack and spills of every kernel, a line each, from what nvcc.sh kept.
+# kernels.sh BUILD: registers, shared memory, stack and spills of every kernel, a line each, from what nvcc.sh kept.
 # A kernel that spills registers, or keeps an array on its stack, is slow in a way that nobody sees; it fails here unless
-# cuda_spills.txt names it with a reason. So does a name there that no longer spills.
+# spills.txt names it with a reason. So does a name there that no longer spills.
 here=$(dirname "$0")
 table=$(mktemp)
 trap 'rm -f "$table"' EXIT
@@ -30,10 +30,10 @@ test -s "$table" || { echo "$1 holds no kernels: build it with TAPEDECK_CUDA=on"
 awk 'BEGIN { print "arch   registers  shared  stack  spilled  kernel" }
   { name = $0; for (i = 0; i < 5; ++i) sub(/^[^ ]* /, "", name)
     printf "%-6s %9d %7d %6d %8d  %s\n", $1, $2, $3, $4, $5, name }' "$table"
-awk -v list="$here/cuda_spills.txt" '
+awk -v list="$here/spills.txt" '
   BEGIN { while ((getline line < list) > 0) if (line !~ /^(#|$)/) { sub(/: .*/, "", line); reasoned[line] = 1 } }
   { name = $0; for (i = 0; i < 5; ++i) sub(/^[^ ]* /, "", name); ++kernels
     if ($4 + $5 > 0 && !(name in reasoned)) { print "keeps registers or arrays in memory on " $1 ": " name; bad = 1 }
     if ($4 + $5 > 0) seen[name] = 1 }
-  END { for (name in reasoned) if (!(name in seen)) { print "cuda_spills.txt names what does not spill: " name; bad = 1 }
+  END { for (name in reasoned) if (!(name in seen)) { print "spills.txt names what does not spill: " name; bad = 1 }
     print kernels " kernels" (bad ? "" : ", none of which spills without a reason"); exit bad }' "$table"
