@@ -1,19 +1,20 @@
 // tapedeck bench step: the training step of an MLP 784-512-512-10 with Adam on a fixed resident batch of made-up
 // examples: forward, backward, gradient norm, update. Batch sizes take turns, a round each, so that a change of the
-// machine's speed touches all of them alike.
+// machine's speed touches all of them alike; on a device with graphs so do plain steps and steps replayed as a graph.
+// Times are the device's: the host asks for a round of steps and waits behind the last.
 #include <fmt/format.h>
 
-#include <iostream>
 #include <memory>
+#include <optional>
 
+#include "apps/bench_report.h"
 #include "apps/cli.h"
 #include "apps/commands.h"
+#include "apps/device_time.h"
 #include "apps/experiment.h"
-#include "apps/machine.h"
-#include "apps/meter.h"
 #include "apps/peaks.h"
-#include "apps/record.h"
 #include "apps/stats.h"
+#include "engine/step_graph.h"
 
 namespace tapedeck {
 namespace {
@@ -23,8 +24,9 @@ constexpr int warmup_steps = 5;
 
 class StepBench {
  public:
-  StepBench(const Config& config, int64_t batch, Device device, DType dtype)
+  StepBench(const Config& config, int64_t batch, Device device, DType dtype, bool graph)
       : batch(batch),
+        device_(device),
         model_(features, config.hidden, classes, find_activation(config.activation), config.dropout),
         parameters_(model_, device, dtype, static_cast<uint64_t>(config.seed)),
         optimizer_(parameters_, optimizer_rule(config)),
@@ -38,62 +40,98 @@ class StepBench {
     const Tensor plain = Tensor::from(x, {batch, features}, device);
     x_ = dtype == DType::f32 ? plain : cast(plain, dtype);
     labels_ = Tensor::from(labels, {batch}, device);
+    graph_.emplace(device, graph);
   }
 
-  double step() {  // seconds
-    const double begin = steady_seconds();
-    parameters_.forget_gradients();
-    {
-      Tape tape;
-      const Tensor loss = cross_entropy(model_(x_, {true, 1, 0, &optimizer_.state().ptr()->updates}), labels_);
-      tape.backward(loss);
-    }
-    const double norm = optimizer_.step(rate_);
-    CHECK(norm > 0, "bench step: the gradient norm is {}: this step does not train", norm);
-    return steady_seconds() - begin;
+  void round(int64_t steps) {
+    const auto step = [this] { graph_->run({}, [this] { ask(); }); };
+    for (int i = 0; i < warmup_steps; ++i) step();  // caches hold another batch size's data now
+    const size_t before = milliseconds_.size();
+    for (const WorkTime& took : time_work(device_, steps, step)) milliseconds_.push_back(took.device * 1e3);
+    round_medians_.push_back(median(std::span(milliseconds_).subspan(before)));
+    asked_ += warmup_steps + steps;
+    const StepState state = optimizer_.state().read();
+    CHECK(state.updates == asked_ && state.norm > 0,
+          "bench step: {} of {} steps changed the weights, the last gradient norm is {}: this does not train",
+          state.updates, asked_, state.norm);
   }
+
   double flops() const { return model_.training_flops() * static_cast<double>(batch); }
+  const StepGraph& graph() const { return *graph_; }
+  const std::vector<double>& milliseconds() const { return milliseconds_; }
+  const std::vector<double>& round_medians() const { return round_medians_; }
 
   const int64_t batch;
-  std::vector<double> milliseconds;
 
  private:
+  void ask() {
+    parameters_.forget_gradients();
+    StepState* const state = optimizer_.state().ptr();
+    {
+      Tape tape;
+      const Tensor loss = cross_entropy(model_(x_, {true, 1, 0, &state->batches}), labels_);
+      tape.backward(loss);
+      end_batch(state, loss, 1, batch);
+    }
+    optimizer_.advance({.schedule = {.base = rate_}});
+  }
+
+  const Device device_;
   Mlp model_;
   ParameterSet parameters_;
   Optimizer optimizer_;
   double rate_;
   Tensor x_, labels_;
+  int64_t asked_ = 0;
+  std::vector<double> milliseconds_, round_medians_;
+  std::optional<StepGraph> graph_;  // dies before what its graph uses
 };
 
-Json row_json(const StepBench& bench, double peak_gflops) {
-  const std::vector<double>& ms = bench.milliseconds;
-  const double middle = median(ms), gflops = bench.flops() / middle / 1e6;
-  return {{"name", "step"},
-          {"batch", bench.batch},
-          {"n", ms.size()},
-          {"median_ms", middle},
-          {"p05", quantile(ms, 0.05)},
-          {"p95", quantile(ms, 0.95)},
-          {"examples_per_s", static_cast<double>(bench.batch) / middle * 1e3},
-          {"gflops", gflops},
-          {"share_of_peak", gflops / peak_gflops}};
+// `plain`: the same steps without a graph, which took turns with these; null: none. `peak` is null where none is known.
+Json row_json(const StepBench& bench, const StepBench* plain, const Json& peak) {
+  const bool graph = bench.graph().on();
+  Json row = {{"name", "step"},
+              {"batch", bench.batch},
+              {"graph", graph},
+              {"nodes", graph ? Json(bench.graph().nodes()) : Json()}};
+  add_times(row, "median_ms", bench.milliseconds());
+  const double middle = row["median_ms"], gflops = bench.flops() / middle / 1e6;
+  row["examples_per_s"] = static_cast<double>(bench.batch) / middle * 1e3;
+  row["gflops"] = gflops;
+  row["share_of_peak"] = peak.is_null() ? Json() : Json(gflops / peak.get<double>());
+  if (plain) add_ratio(row["over_plain"], bench.round_medians(), plain->round_medians());
+  return row;
 }
 
-std::string table(const Json& rows, const Peaks& peaks, const Config& config, Device device) {
+std::string line(const Json& row) {
+  const Json &nodes = row["nodes"], &share = row["share_of_peak"];
+  return fmt::format(
+      "{:>6} {:>10} {:>10.3f} {:>10.3f} {:>10.3f} {:>7} {:>12.0f} {:>9.1f} {:>8}\n", row["batch"].get<int64_t>(),
+      nodes.is_null() ? "plain" : fmt::format("{} nodes", nodes.get<int64_t>()), row["median_ms"].get<double>(),
+      row["p05"].get<double>(), row["p95"].get<double>(), row["n"].get<int64_t>(), row["examples_per_s"].get<double>(),
+      row["gflops"].get<double>(), share.is_null() ? "-" : fmt::format("{:.0f}%", 100 * share.get<double>()));
+}
+
+std::string ratio_line(const Json& row) {
+  const Json& over = row["over_plain"];
+  std::string out =
+      fmt::format("batch {}: graph / plain {:.3f}", row["batch"].get<int64_t>(), over["ratio"].get<double>());
+  if (!over["ratio_low"].is_null())
+    out += fmt::format(" [{:.3f}, {:.3f}]", over["ratio_low"].get<double>(), over["ratio_high"].get<double>());
+  return out + fmt::format(", medians of n = {} rounds\n", over["n"].get<int64_t>());
+}
+
+std::string table(const Json& document, const Config& config, Device device) {
   std::string hidden;
   for (const int64_t width : config.hidden) hidden += fmt::format("{}-", width);
   std::string out =
       fmt::format("mlp {}-{}{}, {}, {} on {}, {} thread{}; {} warm-up steps left out\n", features, hidden, classes,
                   config.optimizer, config.precision, name(device), threads(), threads() == 1 ? "" : "s", warmup_steps);
-  out += fmt::format("{:>6} {:>10} {:>10} {:>10} {:>7} {:>12} {:>9} {:>8}\n", "batch", "median ms", "5 %", "95 %", "n",
-                     "examples/s", "GFLOP/s", "of peak");
-  for (const Json& row : rows)
-    out += fmt::format("{:>6} {:>10.3f} {:>10.3f} {:>10.3f} {:>7} {:>12.0f} {:>9.1f} {:>7.0f}%\n",
-                       row["batch"].get<int64_t>(), row["median_ms"].get<double>(), row["p05"].get<double>(),
-                       row["p95"].get<double>(), row["n"].get<int64_t>(), row["examples_per_s"].get<double>(),
-                       row["gflops"].get<double>(), 100 * row["share_of_peak"].get<double>());
-  out += fmt::format("gemm peak of this machine: {:.1f} GFLOP/s (best of n = {}, median {:.1f}; {})\n", peaks.gemm.best,
-                     peaks.gemm.n, peaks.gemm.median, peaks.gemm.how);
+  out += fmt::format("{:>6} {:>10} {:>10} {:>10} {:>10} {:>7} {:>12} {:>9} {:>8}\n", "batch", "step", "median ms",
+                     "5 %", "95 %", "n", "examples/s", "GFLOP/s", "of peak");
+  for (const Json& row : document["rows"]) out += line(row);
+  for (const Json& row : document["rows"])
+    if (row.contains("over_plain")) out += ratio_line(row);
   return out;
 }
 
@@ -101,32 +139,31 @@ std::string table(const Json& rows, const Peaks& peaks, const Config& config, De
 
 int run_bench_step(const Config& config) {
   const Device device = prepare_machine(config);
-  const Load load = measure_load();
-  if (load.busy) std::cerr << "this machine is busy with something else: these times will be too long\n";
-  const Peaks peaks = measure_peaks();
+  StepGraph(device, config.graph == "on");  // a device without graphs is refused before anything is measured
+  Json document = bench_document(load_before_bench(), device);
+  std::optional<Peaks> peaks;  // those of the CPU
+  if (device == Device::cpu) peaks = measure_peaks();
 
+  const bool both = config.graph == "auto" && backend(device).can_capture();
   std::vector<std::unique_ptr<StepBench>> benches;
   for (const int64_t batch : config.batches)
-    benches.push_back(std::make_unique<StepBench>(config, batch, device, find_precision(config)));
+    for (const bool graph : both ? std::vector{false, true} : std::vector{config.graph == "on"})
+      benches.push_back(std::make_unique<StepBench>(config, batch, device, find_precision(config), graph));
   for (int64_t round = 0; round < config.rounds; ++round)
-    for (const auto& bench : benches) {
-      for (int i = 0; i < warmup_steps; ++i) bench->step();  // caches hold another batch size's data now
-      const int64_t steps = config.steps.value_or(std::max<int64_t>(10, 20000 / bench->batch));
-      for (int64_t i = 0; i < steps; ++i) bench->milliseconds.push_back(bench->step() * 1e3);
-    }
+    for (const auto& bench : benches) bench->round(config.steps.value_or(std::max<int64_t>(10, 20000 / bench->batch)));
 
-  Json rows = Json::array();
-  for (const auto& bench : benches) rows.push_back(row_json(*bench, peaks.gemm.best));
-  const Json document = {{"format_version", kFormatVersion},
-                         {"machine", machine_json(this_machine(), load, threads(), device)},
-                         {"peak_gflops", peaks.gemm.best},
-                         {"warmup_steps", warmup_steps},
-                         {"rows", rows}};
-  if (!config.save.empty()) write_file(config.save, json_text(document));
-  if (config.json)
-    std::cout << json_text(document) << "\n";
-  else
-    std::cout << table(rows, peaks, config, device);
+  document["peak_gflops"] = peaks ? Json(peaks->gemm.best) : Json();
+  document["warmup_steps"] = warmup_steps;
+  document["rows"] = Json::array();
+  for (size_t i = 0; i < benches.size(); ++i) {
+    const StepBench* const plain = both && benches[i]->graph().on() ? benches[i - 1].get() : nullptr;
+    document["rows"].push_back(row_json(*benches[i], plain, document["peak_gflops"]));
+  }
+  std::string text = table(document, config, device);
+  if (peaks)
+    text += fmt::format("gemm peak of this machine: {:.1f} GFLOP/s (best of n = {}, median {:.1f}; {})\n",
+                        peaks->gemm.best, peaks->gemm.n, peaks->gemm.median, peaks->gemm.how);
+  print_bench(config, document, text);
   return exit_done;
 }
 

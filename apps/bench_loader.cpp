@@ -5,31 +5,20 @@
 // workers no less than max(t_d / w, t_c): the slower of two stages of a pipeline sets its pace.
 #include <fmt/format.h>
 
-#include <iostream>
 #include <memory>
 
 #include "apps/bench_images.h"
 #include "apps/bench_loader_text.h"
+#include "apps/bench_report.h"
 #include "apps/cli.h"
 #include "apps/commands.h"
 #include "apps/experiment.h"
 #include "apps/feed.h"
-#include "apps/machine.h"
 #include "apps/meter.h"
-#include "apps/record.h"
 #include "apps/stats.h"
 
 namespace tapedeck {
 namespace {
-
-// Adds to the row a / b over the rounds, with its 95 % interval from two rounds on.
-void add_ratio(Json& row, const std::vector<double>& a, const std::vector<double>& b) {
-  const auto interval = paired_ratio(a, b);
-  row["n"] = a.size();
-  row["ratio"] = interval ? interval->ratio : a[0] / b[0];
-  row["ratio_low"] = interval ? Json(interval->low) : Json();
-  row["ratio_high"] = interval ? Json(interval->high) : Json();
-}
 
 template <class F>
 double seconds_of(const F& work) {
@@ -79,13 +68,10 @@ class Way {
     Json row = {{"name", "loader"},
                 {"data", resident() ? "resident" : source_.name},
                 {"workers", workers_ ? Json(*workers_) : Json()},
-                {"batch", config_.batch},
-                {"n", milliseconds_.size()},
-                {"median_ms", median(milliseconds_)},
-                {"p05", quantile(milliseconds_, 0.05)},
-                {"p95", quantile(milliseconds_, 0.95)},
-                {"mean_ms", mean_ms()},
-                {"wait_share", median(wait_shares_)}};
+                {"batch", config_.batch}};
+    add_times(row, "median_ms", milliseconds_);
+    row["mean_ms"] = mean_ms();
+    row["wait_share"] = median(wait_shares_);
     if (resident()) return row;
     const double load_ms = median(source_.load_ms);
     const double bound = *workers_ == 0 ? load_ms + compute_ms : std::max(load_ms / *workers_, compute_ms);
@@ -195,8 +181,7 @@ int run_bench_loader(const Config& asked) {
   Config config = asked;
   if (config.origin("threads") == Origin::fallback) config.threads = std::max(1, allowed_cores() - 1);
   const Device device = prepare_machine(config);
-  const Load load = measure_load();
-  if (load.busy) std::cerr << "this machine is busy with something else: these times will be too long\n";
+  const Load load = load_before_bench();
 
   const BenchImages images;
   const DType dtype = find_precision(config);
@@ -230,19 +215,17 @@ int run_bench_loader(const Config& asked) {
   for (size_t i = 0; i + 1 < ways.size(); ++i)
     if (!ways[i]->resident() && ways[i]->workers() == 0) rows.push_back(worker_json(*ways[i], *ways[i + 1]));
   for (const Reading& reading : readings) rows.push_back(reading_json(reading));
-  const Json document = {{"format_version", kFormatVersion},
-                         {"machine", machine_json(this_machine(), load, threads(), device)},
-                         {"batch", config.batch},
-                         {"prefetch", config.prefetch},
-                         {"warmup_steps", warmup_steps},
-                         {"images", images.memory().rows()},
-                         {"csv_bytes", images.csv_bytes()},
-                         {"shard_bytes", images.shard_bytes()},
-                         {"compute_ms", compute_ms},
-                         {"agree", true},  // else an error has ended this
-                         {"rows", rows}};
-  if (!config.save.empty()) write_file(config.save, json_text(document));
-  std::cout << (config.json ? json_text(document) + "\n" : bench_loader_text(document, config, device));
+  Json document = bench_document(load, device);
+  document.update({{"batch", config.batch},
+                   {"prefetch", config.prefetch},
+                   {"warmup_steps", warmup_steps},
+                   {"images", images.memory().rows()},
+                   {"csv_bytes", images.csv_bytes()},
+                   {"shard_bytes", images.shard_bytes()},
+                   {"compute_ms", compute_ms},
+                   {"agree", true},  // else an error has ended this
+                   {"rows", rows}});
+  print_bench(config, document, bench_loader_text(document, config, device));
   return exit_done;
 }
 

@@ -18,6 +18,7 @@ int run_data_convert(const Config& config);  // data_convert.cpp
 int run_data_fetch(const Config& config);    // data_fetch.cpp
 int run_bench_step(const Config& config);    // bench.cpp
 int run_bench_loader(const Config& config);  // bench_loader.cpp
+int run_bench_launch(const Config& config);  // bench_launch.cpp
 
 std::span<const Command> all_commands();  // in the order of the help page
 

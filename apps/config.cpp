@@ -27,6 +27,7 @@ void fill_defaults(Config& c) {
     if (is_default(c, option)) member = value;
   };
   if (c.command.starts_with("bench")) unless_set("hidden", c.hidden, std::vector<int64_t>{512, 512});
+  if (c.command == "bench launch") unless_set("rounds", c.rounds, 100);
   if (c.command == "gradcheck") unless_set("precision", c.precision, "fp64");
   const bool large = c.data == "mnist" || c.command == "bench loader";
   unless_set("batch", c.batch, c.command == "gradcheck" ? 8 : large ? 128 : 32);

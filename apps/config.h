@@ -86,7 +86,7 @@ struct Config {
   bool dot = false;                                     // graph
   std::optional<int64_t> order;                         // data info: epoch
   std::vector<int64_t> batches = {32, 128, 512, 2048};  // bench step
-  int64_t rounds = 5;                                   // bench step
+  int64_t rounds = 5;                                   // bench; launch: 100
   std::string save;                                     // bench: file to write, empty: none
   std::string to;                                       // data convert, export: file to write
   std::string format = "npz";                           // export

@@ -4,7 +4,7 @@ namespace tapedeck {
 namespace {
 
 constexpr unsigned kModel = kTrain | kGradcheck | kGraph | kBenchStep | kBenchLoader;  // build a model from options
-constexpr unsigned kComputes = kModel | kEvaluate;                                     // run one
+constexpr unsigned kComputes = kModel | kEvaluate | kBenchLaunch;                      // use a device
 constexpr unsigned kBench = kBenchStep | kBenchLoader;
 constexpr unsigned kReadsData = (kModel & ~kBench) | kEvaluate | kDataInfo | kDataConvert;
 
@@ -119,8 +119,8 @@ const Option kOptions[] = {
      .synonyms = "dtype"},
     {.name = "device", .member = &C::device, .commands = kComputes,
      .help = "where to compute: auto, cpu, cuda (cuda:1: the second GPU) or emulated", .synonyms = "backend gpu"},
-    {.name = "graph", .member = &C::graph, .commands = kTrain | kBench,
-     .help = "capture a step once and replay it; auto: on a GPU", .choices = "auto|on|off",
+    {.name = "graph", .member = &C::graph, .commands = kTrain | kBenchStep,
+     .help = "capture a step once and replay it; auto: on a GPU; bench step: both ways in turn", .choices = "auto|on|off",
      .synonyms = "cuda-graph capture", .resume = Resume::free},
     {.name = "tf32", .member = &C::tf32, .commands = kComputes,
      .help = "let fp32 products on a GPU round their inputs to 10 bits, for speed", .synonyms = "allow-tf32"},
@@ -173,9 +173,9 @@ const Option kOptions[] = {
      .help = "print the training order of this epoch", .range = {0, kMost}, .fallback = "none"},
     {.name = "batches", .member = &C::batches, .commands = kBenchStep,
      .help = "batch sizes to measure", .range = {1, kLargest}, .synonyms = "batch-sizes batch"},
-    {.name = "rounds", .member = &C::rounds, .commands = kBench,
-     .help = "interleaved rounds", .range = {1, 100000}, .synonyms = "repeat repeats"},
-    {.name = "save", .member = &C::save, .commands = kBench,
+    {.name = "rounds", .member = &C::rounds, .commands = kBench | kBenchLaunch,
+     .help = "interleaved rounds", .range = {1, 100000}, .fallback = "5; bench launch 100", .synonyms = "repeat repeats"},
+    {.name = "save", .member = &C::save, .commands = kBench | kBenchLaunch,
      .help = "write the JSON document to this file", .fallback = "none"},
     {.name = "to", .member = &C::to, .commands = kDataConvert | kExport,
      .help = "file to write", .fallback = "needed", .synonyms = "out output"},

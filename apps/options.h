@@ -21,7 +21,8 @@ enum CommandBit : unsigned {
   kBenchLoader = 256,
   kExport = 512,
   kDataConvert = 1024,
-  kDataFetch = 2048
+  kDataFetch = 2048,
+  kBenchLaunch = 4096
 };
 unsigned command_bit(std::string_view command);  // "data info" -> kDataInfo; 0 for a command that takes no option
 

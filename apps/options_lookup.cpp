@@ -30,7 +30,8 @@ unsigned command_bit(std::string_view command) {
                {"data fetch", kDataFetch},
                {"export", kExport},
                {"bench step", kBenchStep},
-               {"bench loader", kBenchLoader}};
+               {"bench loader", kBenchLoader},
+               {"bench launch", kBenchLaunch}};
   for (const auto& [name, bit] : kBits)
     if (name == command) return bit;
   return 0;

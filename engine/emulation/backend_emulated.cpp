@@ -69,7 +69,12 @@ class EmulatedBackend final : public Backend {
   void wait(Queue queue, const Event& event) override { streams.wait(queue, dynamic_cast<const StreamEvent&>(event)); }
   void wait(const Event& event) override { streams.wait(dynamic_cast<const StreamEvent&>(event)); }
   double seconds(const Event& from, const Event& to) override {
-    return *dynamic_cast<const StreamEvent&>(to).seconds - *dynamic_cast<const StreamEvent&>(from).seconds;
+    const auto at = [](const Event& event) {
+      const auto& seconds = dynamic_cast<const StreamEvent&>(event).seconds;
+      CHECK(seconds && *seconds, "seconds: an event has not happened yet: wait for it before its time is read");
+      return **seconds;
+    };
+    return at(to) - at(from);
   }
 
   bool can_capture() const override { return true; }

@@ -69,6 +69,7 @@ void Streams::record(StreamEvent& event, Queue queue) {
     event.nodes = l.last;
     return;
   }
+  event.seconds = std::make_shared<std::optional<double>>();  // an earlier record of it counts no more
   enqueue(queue, {"record", [seconds = event.seconds] { *seconds = now(); }, {}});
   event.place = {queue, l.asked};
   event.clock = l.clock;

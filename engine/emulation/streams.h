@@ -45,7 +45,7 @@ class StreamEvent final : public Event {
     uint32_t position = 0;
   } place;
   Clock clock;
-  std::shared_ptr<double> seconds = std::make_shared<double>(0);  // when it happened
+  std::shared_ptr<std::optional<double>> seconds;  // when it happened; null: never recorded
   bool captured = false;
   std::vector<int> nodes;  // of the capture: what it stands behind
 };

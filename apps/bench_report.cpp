@@ -1,0 +1,42 @@
+#include "apps/bench_report.h"
+
+#include <iostream>
+
+#include "apps/record.h"
+#include "apps/stats.h"
+#include "engine/device.h"
+
+namespace tapedeck {
+
+Load load_before_bench() {
+  const Load load = measure_load();
+  if (load.busy) std::cerr << "this machine is busy with something else: these times will be too long\n";
+  return load;
+}
+
+void add_times(Json& row, const char* median_key, std::span<const double> times) {
+  const auto at = [&](double p) { return times.empty() ? Json() : Json(quantile(times, p)); };
+  row["n"] = times.size();
+  row[median_key] = at(0.5);
+  row["p05"] = at(0.05);
+  row["p95"] = at(0.95);
+}
+
+void add_ratio(Json& row, std::span<const double> a, std::span<const double> b) {
+  const auto interval = paired_ratio(a, b);
+  row["n"] = a.size();
+  row["ratio"] = interval ? interval->ratio : a[0] / b[0];
+  row["ratio_low"] = interval ? Json(interval->low) : Json();
+  row["ratio_high"] = interval ? Json(interval->high) : Json();
+}
+
+Json bench_document(const Load& load, Device device) {
+  return {{"format_version", kFormatVersion}, {"machine", machine_json(this_machine(), load, threads(), device)}};
+}
+
+void print_bench(const Config& config, const Json& document, const std::string& text) {
+  if (!config.save.empty()) write_file(config.save, json_text(document));
+  std::cout << (config.json ? json_text(document) + "\n" : text);
+}
+
+}  // namespace tapedeck
