@@ -139,7 +139,9 @@ TEST_CASE("bench launch: a device without graphs has empty columns, and the tabl
   }
 }
 
-TEST_CASE("bench launch: takes the device of --device auto unless told, says what an emulation is, and refuses other options") {
+TEST_CASE(
+    "bench launch: takes the device of --device auto unless told, says what an emulation is, and refuses other "
+    "options") {
   const char* const chosen = why_no_cuda().empty() ? "on cuda" : "on cpu";
   CHECK(contains(bench({"launch", "--rounds", "1"}).out, chosen));
   CHECK(contains(bench({"launch", "--device", "emulated", "--rounds", "1"}).out, "times of an emulation"));
