@@ -4,7 +4,6 @@
 
 #include "apps/record.h"
 #include "apps/stats.h"
-#include "engine/device.h"
 
 namespace tapedeck {
 

@@ -6,6 +6,7 @@
 
 #include "apps/config.h"
 #include "apps/machine.h"
+#include "engine/device.h"
 
 namespace tapedeck {
 
