@@ -9,6 +9,7 @@ namespace tapedeck::cuda {
 namespace {
 
 struct Nothing {
+  static constexpr int max_lanes = 32;
   HD void operator()(int64_t, int, char*) const {}
 };
 
