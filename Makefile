@@ -66,7 +66,7 @@ THREADED = ranges cover|parallel loop|loops one right after|threads may|each has
 test-tsan: setup  ## what runs on several threads, under ThreadSanitizer (which cannot follow oneDNN nor our fibers)
 	$(call install,clang)
 	$(call build,build-tsan,$(debug) -DCMAKE_CXX_COMPILER=clang++ -DTAPEDECK_ONEDNN=off -DTAPEDECK_CUDA=off \
-	  -DTAPEDECK_SANITIZE=thread)
+	  -DTAPEDECK_SANITIZE=thread -DTAPEDECK_TEST_NAMES='$(THREADED)')
 	@ctest --test-dir build-tsan -R '$(THREADED)' --output-on-failure --no-tests=error
 
 test-race: setup  ## the kernels of the emulated device under our race detector (needs g++)
@@ -88,10 +88,11 @@ NVCC = $(firstword $(shell command -v nvcc) $(wildcard /usr/local/cuda/bin/nvcc)
 # Files of the CUDA backend that are plain C++, against the headers of the toolkit where there is one.
 lint_cuda = $(if $(NVCC),grep -LE "launch(_gpu)?\.h" engine/cuda/*.cpp | xargs -P $(JOBS) -I FILE clang-tidy -quiet FILE -- -std=c++20 \
 	  -I. -isystem $(abspath $(dir $(NVCC))/../include),true)
+LINT ?= engine|ops|data|apps|tests
 lint: setup  ## clang-tidy: bugprone and performance checks, warnings are errors
 	$(call install,clang-tidy clang)
 	$(call build,build-clang,-DCMAKE_CXX_COMPILER=clang++ -DTAPEDECK_CUDA=off,tapedeck_commit)
-	@{ run-clang-tidy -quiet -p build-clang -j $(JOBS) '$(CURDIR)/(engine|ops|data|apps|tests)/.*' && $(lint_cuda); } \
+	@{ run-clang-tidy -quiet -p build-clang -j $(JOBS) '$(CURDIR)/($(LINT))/.*' && $(lint_cuda); } \
 	  > build-clang/lint.txt 2>&1 \
 	  && echo "lint: clean" || { grep -E "(warning|error):" build-clang/lint.txt | sort -u; exit 1; }
 
