@@ -9,7 +9,7 @@
 #undef CHECK  // below it is doctest's
 #include <doctest/doctest.h>
 
-using namespace tapedeck;
+namespace tapedeck {
 
 namespace {
 
@@ -146,3 +146,5 @@ TEST_CASE("a data set that takes more than a quarter of the device's memory is c
   arena.limit(arena.capacity());
   CHECK_FALSE(DeviceData::fits(Problem(named_rows(230, false), false, Device::cpu, DType::f32)));
 }
+
+}  // namespace tapedeck

@@ -258,20 +258,17 @@ TEST_CASE("launch: short loops one right after another each cover everything onc
 struct Meeting {
   std::array<std::thread::id, 2> threads;
   std::atomic<int> arrived{0};
-  void come(int range) {
-    threads[range] = std::this_thread::get_id();
-    ++arrived;
-    const auto end = std::chrono::steady_clock::now() + std::chrono::seconds(20);
-    while (arrived < 2 && std::chrono::steady_clock::now() < end) std::this_thread::yield();
-  }
 };
 struct ComeToMeeting {
   Meeting* meeting;
   int64_t n;
   HD void operator()([[maybe_unused]] int64_t i) const {
 #if !ON_GPU
-    if (i == 0) meeting->come(0);
-    if (i == n / 2) meeting->come(1);
+    if (i != 0 && i != n / 2) return;
+    meeting->threads[i == 0 ? 0 : 1] = std::this_thread::get_id();
+    ++meeting->arrived;
+    const auto end = std::chrono::steady_clock::now() + std::chrono::seconds(20);
+    while (meeting->arrived < 2 && std::chrono::steady_clock::now() < end) std::this_thread::yield();
 #endif
   }
 };

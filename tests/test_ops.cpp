@@ -10,7 +10,7 @@
 #include "tests/op_test.h"
 #include "tests/this_build.h"
 
-using namespace tapedeck;
+namespace tapedeck {
 using namespace tapedeck::op_test;
 
 namespace {
@@ -215,3 +215,5 @@ TEST_CASE("every op of ops.h has a line here") {
   }
   CHECK(ops >= 20);  // else the search itself is broken
 }
+
+}  // namespace tapedeck

@@ -9,7 +9,7 @@
 #include "engine/pinned.h"
 #include "tests/race_launch.h"
 
-using namespace tapedeck;
+namespace tapedeck {
 using namespace tapedeck::emulation;
 
 namespace {
@@ -195,3 +195,5 @@ TEST_CASE("race: memory that is given out again while the other queue may still 
               "and copy to the host (operation ", " of stream 1) reads it: no event orders the two"});
   CHECK_EQ(error([&] { reuse(true); }), "nothing failed");
 }
+
+}  // namespace tapedeck

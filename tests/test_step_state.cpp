@@ -11,7 +11,7 @@
 #undef CHECK  // below it is doctest's
 #include <doctest/doctest.h>
 
-using namespace tapedeck;
+namespace tapedeck {
 
 namespace {
 
@@ -246,3 +246,5 @@ TEST_CASE("a schedule's rate in a kernel is its rate on the host") {
           CHECK(ours[static_cast<size_t>(step)] == doctest::Approx(s.rate(step)).epsilon(1e-15));
       }
 }
+
+}  // namespace tapedeck

@@ -1,6 +1,7 @@
 // The shape of the tree: who may include whom, how long a file may be, and which flags are refused.
 #include <doctest/doctest.h>
 
+#include <algorithm>
 #include <cstdlib>
 #include <filesystem>
 #include <fstream>
@@ -141,6 +142,19 @@ TEST_CASE("fmt stays out of headers, which nvcc reads") {
         INFO(file.path << " includes " << include);
         CHECK(file.path.ends_with(".cpp"));
       }
+}
+
+TEST_CASE("a test that launches kernels puts itself into our namespace") {
+  // Fault: nvcc includes CUDA's own headers behind the file, where `using namespace tapedeck` makes their exp
+  // ambiguous.
+  int launching = 0;
+  for (const File& file : files_in({"tests"}, {".cpp"})) {
+    if (std::find(file.includes.begin(), file.includes.end(), "engine/launch.h") == file.includes.end()) continue;
+    ++launching;
+    INFO(file.path);
+    CHECK(std::find(file.lines.begin(), file.lines.end(), "using namespace tapedeck;") == file.lines.end());
+  }
+  CHECK(launching > 3);
 }
 
 TEST_CASE("no file grows to 400 lines") {
