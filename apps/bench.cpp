@@ -140,6 +140,7 @@ std::string table(const Json& document, const Config& config, Device device) {
 int run_bench_step(const Config& config) {
   const Device device = prepare_machine(config);
   { const StepGraph refuses(device, config.graph == "on"); }  // where there are none, before anything is measured
+  say_why_on_cpu(config);
   Json document = bench_document(load_before_bench(), device);
   std::optional<Peaks> peaks;  // those of the CPU
   if (device == Device::cpu) peaks = measure_peaks();

@@ -148,6 +148,7 @@ int run_evaluate(const Config& asked) {
   const ParameterSet parameters(*model, device, dtype, static_cast<uint64_t>(run.seed));
   load_weights(parameters, saved.bytes, saved.source, problem.data());
 
+  say_why_on_cpu(asked);
   std::cerr << saved.note;
   const Evaluation result = evaluate(
       problem, [&](const Tensor& x) { return (*model)(x, {}); }, rows_of(problem.data(), split));

@@ -11,23 +11,10 @@
 
 namespace tapedeck {
 
-namespace {
-
-// auto: the GPU where there is one to use. In a build without CUDA nobody expects it, so that needs no word.
-Device choose_device(const Config& config) {
-  if (config.device != "auto") return find_device(config.device);
-  if (!built_with_cuda()) return Device::cpu;
-  const std::string why_not = why_no_cuda();
-  if (why_not.empty()) return Device::cuda;
-  if (!config.quiet) std::cerr << fmt::format("computing on the CPU: {}\n", why_not);
-  return Device::cpu;
-}
-
-}  // namespace
-
 Device prepare_machine(const Config& config) {
   set_threads(static_cast<int>(config.threads));
-  const Device device = choose_device(config);
+  const Device gpu_or_cpu = config.device == "auto" && why_no_cuda().empty() ? Device::cuda : Device::cpu;
+  const Device device = config.device == "auto" ? gpu_or_cpu : find_device(config.device);
   if (config.tf32 && device != Device::cuda)
     throw UsageError(text("--tf32: {} multiplies in fp32 alone: leave it out, or use --device cuda", name(device)));
   set_tf32(config.tf32);
@@ -35,6 +22,11 @@ Device prepare_machine(const Config& config) {
   Arena& arena = backend(device).arena();
   arena.limit(config.memory_limit ? static_cast<size_t>(*config.memory_limit) : arena.capacity());
   return device;
+}
+
+void say_why_on_cpu(const Config& config) {
+  if (config.device != "auto" || config.quiet || !built_with_cuda()) return;
+  if (const std::string why = why_no_cuda(); !why.empty()) std::cerr << fmt::format("computing on the CPU: {}\n", why);
 }
 
 DType find_precision(const Config& config) { return config.precision == "fp64" ? DType::f64 : DType::f32; }

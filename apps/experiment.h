@@ -12,6 +12,9 @@ namespace tapedeck {
 
 // Sets threads and memory limit, and says which device the configuration means.
 Device prepare_machine(const Config& config);
+// A line on stderr where --device auto took the CPU in a build with CUDA (without, nobody expects a GPU): once nothing
+// is left that could be refused.
+void say_why_on_cpu(const Config& config);
 DType find_precision(const Config& config);
 bool graph_wanted(const Config& config, Device device);  // whether steps are captured and replayed
 

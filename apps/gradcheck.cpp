@@ -122,6 +122,7 @@ int run_gradcheck(const Config& config) {
   const uint64_t seed = static_cast<uint64_t>(config.seed);
   const Pass pass{true, seed, 0};
   const Problem problem(config, device, find_precision(config)), exact(config, device, DType::f64);
+  say_why_on_cpu(config);
   steps_per_epoch(config, problem);  // refuses a batch that is too large
   Learner learner(config, problem, seed, device, find_precision(config)), twin(config, exact, seed, device, DType::f64);
   for (size_t i = 0; i < learner.parameters.all().size(); ++i) {

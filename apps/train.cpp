@@ -83,6 +83,7 @@ int train_once(const Config& config, Device device) {
     return exit_done;
   }
   const Problem problem = load_problem(config, device, clock);
+  say_why_on_cpu(config);
   if (config.dry_run) return dry_run(config, problem, device);
 
   RunFolder folder = earlier ? std::move(earlier->folder) : RunFolder(config, device);
@@ -104,6 +105,7 @@ int train_once(const Config& config, Device device) {
 int train_repeat(const Config& config, Device device) {
   TrainingClock loading;
   const Problem problem = load_problem(config, device, loading);
+  say_why_on_cpu(config);
   if (config.dry_run) return dry_run(config, problem, device);
 
   std::optional<Earlier> before;

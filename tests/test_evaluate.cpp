@@ -64,7 +64,7 @@ std::string flowers(int rows, double shift, const char* first = "rose", const ch
 TEST_CASE("evaluate takes a run, a file in it, or a run that was stopped, and says which and what it holds") {
   const TemporaryFolder folder;
   const std::string run = train(folder, {"--data", "blobs", "--steps", "12", "--checkpoint-every", "5"});
-  const Outcome whole = evaluate(run);
+  const Outcome whole = evaluate(run, {"--device", "cpu"});  // auto may say why it takes no GPU
   CHECK(mentions(whole.out.substr(0, whole.out.find('\n')),
                  {"run/model.safetensors", "mlp of 60 parameters after step 12", "trained on blobs"}));
   CHECK(mentions(whole.out, {"400 test examples of blobs"}));

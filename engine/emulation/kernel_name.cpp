@@ -13,6 +13,9 @@ std::string readable_name(const char* pretty_function) {
   name.resize(name.rfind(']'));
   for (const std::string_view scope : {"tapedeck::", "(anonymous namespace)::", "{anonymous}::", "<unnamed>::"})
     for (size_t found; (found = name.find(scope)) != std::string::npos;) name.erase(found, scope.size());
+  // nvcc names an anonymous namespace after the file: _GLOBAL__N__1a2b_11_softmax_cpp_3c4d::
+  for (size_t found; (found = name.find("_GLOBAL__N_")) != std::string::npos;)
+    name.erase(found, name.find("::", found) + 2 - found);
   return name;
 }
 

@@ -1,11 +1,11 @@
 #!/bin/sh
-# kernels.sh BUILD: registers, shared memory, stack and spills of every kernel, a line each, from what nvcc.sh kept.
-# A kernel that spills registers, or keeps an array on its stack, is slow in a way that nobody sees; it fails here unless
+# kernels.sh BUILD: registers, shared memory, stack and spills of every kernel of the program, a line each, from what
+# nvcc.sh kept. A kernel that spills registers, or keeps an array on its stack, is slow in a way that nobody sees; it fails here unless
 # spills.txt names it with a reason. So does a name there that no longer spills.
 here=$(dirname "$0")
 table=$(mktemp)
 trap 'rm -f "$table"' EXIT
-find "$1" -name '*.resources' -exec cat {} + | c++filt | awk '
+find "$1" -name '*.resources' -not -path '*/tapedeck_tests.dir/*' -exec cat {} + | c++filt | awk '
   /Compiling entry function/ {
     name = $0
     sub(/.*Compiling entry function .(void )?/, "", name)
