@@ -2,6 +2,7 @@
 #include "engine/emulation/streams.h"
 
 #include <cmath>
+#include <cstdio>
 #include <cstring>
 #include <string>
 #include <vector>
@@ -202,6 +203,10 @@ struct Scale {
 
 TEST_CASE("streams: a number of the host that is baked into a capture is found by capturing twice") {
   // Fault: the learning rate of the captured step is used for ever, since it was a kernel's argument.
+  if (!emulation::arguments_compare) {
+    std::puts("skipped: this compiler cannot clear the bytes between a kernel's arguments (g++ can)");
+    return;
+  }
   const Tensor x = numbers(1);
   const auto capture = [&](float rate) {
     auto graph = device().capture([&] {

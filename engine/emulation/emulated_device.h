@@ -10,16 +10,29 @@ namespace tapedeck::emulation {
 
 Streams& streams();  // of the emulated device
 
-// The bytes of a value, those between its members as zeros: equal values have equal bytes.
+// Whether equal arguments of a kernel have equal bytes: the compiler must be able to clear those between the members.
+#if defined(__has_builtin)
+#if __has_builtin(__builtin_clear_padding)
+#define TAPEDECK_CLEARS_PADDING 1
+#endif
+#endif
+#if defined(TAPEDECK_CLEARS_PADDING)
+inline constexpr bool arguments_compare = true;  // g++
+#else
+inline constexpr bool arguments_compare = false;  // clang 14
+#endif
+
+// The bytes of a value; none where they would not compare.
 template <class T>
 std::string bytes_of(T value) {
   static_assert(std::is_trivially_copyable_v<T>, "a kernel's arguments travel to the device byte by byte");
-#if defined(__has_builtin)
-#if __has_builtin(__builtin_clear_padding)
+#if defined(TAPEDECK_CLEARS_PADDING)
   __builtin_clear_padding(&value);
-#endif
-#endif
   return {reinterpret_cast<const char*>(&value), sizeof value};
+#else
+  (void)value;
+  return {};
+#endif
 }
 
 void run_checked(const Launch& launch);  // the grid, then the arena's red zones; both throw Error
