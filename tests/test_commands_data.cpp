@@ -96,6 +96,7 @@ TEST_CASE("info names processor, build and devices, and the peaks with their n, 
   const Environment nowhere("XDG_CACHE_HOME", "/dev/null");  // no folder can be made in it, not even by root
   const std::string text = tapedeck::test::tapedeck({"info", "--threads", "1"}).out;
   INFO(text);
-  for (const char* part : {"processor", "cores", "cpu:", "cuda", "emulated:", "GFLOP/s", "GB/s", "n = ", "median", "load"})
+  for (const char* part :
+       {"processor", "cores", "cpu:", "cuda", "emulated:", "GFLOP/s", "GB/s", "n = ", "median", "load"})
     CHECK(contains(text, part));
 }

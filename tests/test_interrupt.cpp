@@ -101,8 +101,8 @@ TEST_CASE("interrupt: handlers have a stack of their own, and threads that compu
 // Fault: standard error was closed, its number goes to metrics.jsonl, and the progress is written into that.
 TEST_CASE("streams that were closed by whoever started the program are not taken for files") {
   const TemporaryFolder folder;
-  const std::string command = build_dir() + "/tapedeck train --steps 5 --log-every 1 --out " + (folder / "run") +
-                              " <&- >&- 2>&-";
+  const std::string command =
+      build_dir() + "/tapedeck train --steps 5 --log-every 1 --out " + (folder / "run") + " <&- >&- 2>&-";
   CHECK(std::system(command.c_str()) == 0);
   CHECK(curve(folder / "run", "train_loss").size() == 5);  // every line is JSON
 }
