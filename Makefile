@@ -1,8 +1,8 @@
 # A thin cover over CMake that also sets up a bare Debian or Ubuntu. `make help` lists the goals.
 # Variables:  BUILD=build  TYPE=Release  OPTIONS="-DTAPEDECK_ONEDNN=off"  JOBS=2  ARGS="options of tapedeck train"
 .DEFAULT_GOAL := build
-.PHONY: build setup demo test test-asan test-clang test-portable test-tsan test-race test-cuda cuda-kernels fuzz format lint \
-  bench-peers clean help
+.PHONY: build setup demo test test-asan test-clang test-portable test-tsan test-race test-cuda cuda-kernels gpu-bundle \
+  test-gpu fuzz format lint bench-peers clean help
 
 BUILD ?= build
 TYPE ?= Release
@@ -97,15 +97,27 @@ lint: setup  ## clang-tidy: bugprone and performance checks, warnings are errors
 	  && grep -q "engine/arena.cpp" build-clang/lint.txt && echo "lint: clean" || { grep -E "(warning|error):" build-clang/lint.txt | sort -u; exit 1; }
 
 ifeq ($(NVCC),)
-test-cuda cuda-kernels:
+test-cuda cuda-kernels gpu-bundle test-gpu:
 	@echo "skipped: no nvcc"
 else
+cuda = $(call build,build-cuda,-DTAPEDECK_CUDA=on -DTAPEDECK_STANDALONE=ON,$(1))
 test-cuda: setup  ## all tests of a build with CUDA; without a GPU, those that need one are skipped
-	$(call build,build-cuda,-DTAPEDECK_CUDA=on)
+	$(call cuda)
 	$(call ctest,build-cuda)
 
+GPU_BUNDLE = build-cuda/gpu-bundle
+gpu-bundle: setup  ## a folder to carry to a machine with a GPU: the program, the tests, and check.sh that runs and times them
+	$(call cuda,tapedeck_tests)
+	@rm -rf $(GPU_BUNDLE) && mkdir $(GPU_BUNDLE) && cp tests/gpu/check.sh build-cuda/tapedeck build-cuda/tapedeck_tests $(GPU_BUNDLE)
+	@strip $(GPU_BUNDLE)/tapedeck $(GPU_BUNDLE)/tapedeck_tests
+	@mib=$$(du -sm $(GPU_BUNDLE) | cut -f1); echo "$(GPU_BUNDLE): $$mib MiB; on the other machine: ./check.sh"; test $$mib -le 60
+
+test-gpu: setup  ## on a machine with a GPU: what check.sh of the bundle does, in place
+	$(call cuda,tapedeck_tests)
+	@BIN=build-cuda tests/gpu/check.sh build-cuda/gpu-check
+
 cuda-kernels: setup  ## registers, shared memory and spills of every GPU kernel; fails where one spills without a reason
-	$(call build,build-cuda,-DTAPEDECK_CUDA=on,tapedeck)
+	$(call cuda,tapedeck)
 	@engine/cuda/nvcc/kernels.sh build-cuda
 endif
 

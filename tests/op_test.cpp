@@ -5,6 +5,7 @@
 #include <cmath>
 #include <sstream>
 
+#include "tests/gpu.h"
 #include "tests/op_test_run.h"
 
 namespace tapedeck::op_test {
@@ -166,14 +167,13 @@ void check_case(const std::string& op, const Case& call, int64_t extent, DType d
 
   check_fan_out(s, plain, relative);
 
-  for (const auto order : {emulation::Order::forward, emulation::Order::reverse}) {
-    const How how{.device = Device::emulated, .order = order};
-    const Outcome emulated = run(s, how);
-    expect_same(s, how.str(), emulated, plain, relative);
-    if (order == emulation::Order::forward)
-      expect_same_bits(s, "captured and replayed",
-                       run(s, {.device = Device::emulated, .order = order, .replayed = true}), emulated);
+  for (const Device device : test::devices_with_lanes()) {
+    const Outcome there = run(s, {.device = device});
+    expect_same(s, name(device), there, plain, relative);
+    expect_same_bits(s, "captured and replayed", run(s, {.device = device, .replayed = true}), there);
   }
+  const How reverse{.device = Device::emulated, .order = emulation::Order::reverse};
+  expect_same(s, reverse.str(), run(s, reverse), plain, relative);
 }
 
 Device other(Device device) { return device == Device::cpu ? Device::emulated : Device::cpu; }
@@ -250,8 +250,8 @@ std::map<std::string, OpTest>& op_tests() {
 void run_op_test(const std::string& op_name) {
   const OpTest& test = op_tests().at(op_name);
   const CheckedMemory checked;
-  const auto use = [](Device device) { return backend(device).arena().use(); };
-  const Arena::Use before[] = {use(Device::cpu), use(Device::emulated)};
+  std::map<Device, Arena::Use> before;
+  for (Device device : test::all_devices()) before[device] = backend(device).arena().use();
 
   for (const Case& call : test.cases)
     for (int64_t extent : ragged_extents) {
@@ -260,10 +260,10 @@ void run_op_test(const std::string& op_name) {
       if (!is_ragged(call)) break;
     }
   for (const Rejection& rejection : test.rejections)
-    for (Device device : {Device::cpu, Device::emulated}) check_rejection(op_name, rejection, device);
+    for (Device device : test::all_devices()) check_rejection(op_name, rejection, device);
 
-  for (Device device : {Device::cpu, Device::emulated}) {
-    const Arena::Use now = use(device), then = before[device == Device::emulated];
+  for (const auto& [device, then] : before) {
+    const Arena::Use now = backend(device).arena().use();
     DOCTEST_CHECK_MESSAGE((now.buffers == then.buffers && now.bytes == then.bytes), op_name, " leaves ",
                           now.buffers - then.buffers, " tensors alive on ", std::string(name(device)));
   }

@@ -12,10 +12,11 @@
 //   2  the gradient: in f64 against central differences of Σ r ∘ y with a fixed r, and f32 against f64; one that is
 //      zero everywhere fails, because it proves nothing
 //   3  fan-out: two uses of the inputs double the gradient; whatever subset of inputs wants one gets the same gradient
-//   4  cpu equals emulated, whose lanes run forward and in reverse, in value and gradient
+//   4  cpu equals emulated, whose lanes run forward and in reverse, in value and gradient; and cuda where there is one;
+//      on both a captured pass that is replayed gives the same bits
 //   5  memory: fresh memory is NaN, so an element left unwritten shows; nothing writes past its end or stays alive
 //   6  a second run gives the same bits
-//   7  bad arguments are refused with the words of rejects(), on both devices
+//   7  bad arguments are refused with the words of rejects(), on every device
 #pragma once
 #include <functional>
 #include <map>

@@ -6,6 +6,7 @@
 #include <utility>
 
 #include "engine/emulation/emulated_device.h"
+#include "tests/gpu.h"
 
 namespace tapedeck::op_test {
 
@@ -102,8 +103,8 @@ Tensor project(const std::vector<Tensor>& uses, const Tensor& r) {
   });
 }
 
-void replay(const std::function<void()>& pass) {
-  const auto graph = backend(Device::emulated).capture(pass);
+void replay(Device device, const std::function<void()>& pass) {
+  const auto graph = backend(device).capture(pass);
   for (int i = 0; i < 3; ++i) graph->replay();
 }
 
@@ -139,7 +140,7 @@ Outcome run(const Setting& s, const How& how) {
     const Array r = projections(y[0].shape);
     const Tensor dy = to_tensor(r, y[0].dtype, how.device);
     if (how.replayed)
-      replay([&] {
+      replay(how.device, [&] {
         Tape captured;
         forward();
         captured.backward(project(y, dy));
@@ -155,7 +156,7 @@ Outcome run(const Setting& s, const How& how) {
     check_untouched(dy, r, "dy");
   }
   for (size_t i = 0; i < inputs.size(); ++i) check_untouched(inputs[i], s.inputs[how.same_input ? 0 : i], "an input");
-  for (Device device : {Device::cpu, Device::emulated}) {
+  for (Device device : test::all_devices()) {
     backend(device).sync();
     backend(device).arena().check_red_zones();
   }

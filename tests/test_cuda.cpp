@@ -147,3 +147,8 @@ TEST_CASE("on a GPU: a GPU that is not there is named in one line") {
   check_one_line(process.err());
   CHECK(contains(process.err(), "there is no cuda:999 here: the last GPU is cuda:" + last));
 }
+
+TEST_CASE("on a GPU: ops, gemm, steps and step graphs are tested there as well") {
+  if (no_gpu()) return;  // else the tests that loop over all_devices() have taken it
+  CHECK(devices_with_lanes() == std::vector{Device::emulated, Device::cuda});
+}

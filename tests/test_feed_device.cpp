@@ -4,6 +4,7 @@
 #include "engine/emulation/emulated_device.h"
 #include "engine/launch.h"
 #include "engine/step_graph.h"
+#include "tests/gpu.h"
 #include "tests/training.h"
 
 #undef CHECK  // below it is doctest's
@@ -13,7 +14,6 @@ namespace tapedeck {
 
 namespace {
 
-constexpr Device device = Device::emulated;
 constexpr int64_t features = 33;
 
 // Rows whose every number names them: row r holds r + j / 64 at place j, as floats or, with r + j, as bytes.
@@ -37,9 +37,9 @@ struct Advance {
   HD void operator()(int64_t) const { *at += by; }
 };
 struct Cursor {  // examples given so far, where a step finds it
-  explicit Cursor(int64_t at) : memory(device, sizeof at) { backend(device).copy(ptr(), &at, sizeof at); }
+  Cursor(Device device, int64_t at) : memory(device, sizeof at) { backend(device).copy(ptr(), &at, sizeof at); }
   int64_t* ptr() const { return static_cast<int64_t*>(memory.begin()); }
-  void advance(int64_t by) const { each(device, 1, Advance{ptr(), by}); }
+  void advance(int64_t by) const { each(memory.device(), 1, Advance{ptr(), by}); }
   Storage memory;
 };
 
@@ -64,6 +64,7 @@ Seen log_of(Feed& feed, const Problem& problem, const Cursor* cursor, int64_t ba
   const Inputs log = problem.empty(batch * steps);
   fill(log.x, -1);
   fill(log.answer, -1);
+  const Device device = problem.device();
   StepGraph step_graph(device, graph);
   const Inputs latest = problem.empty(batch);
   int64_t at = 0;
@@ -100,6 +101,17 @@ Seen expected(const Problem& problem, int64_t batch, int steps) {
   return seen;
 }
 
+// Whether 14 batches of 40 are what `all` says, however they come to the device.
+void check_whole(const Problem& problem, const Seen& all, bool graph) {
+  for (const int workers : {0, 2}) {
+    Feed copied(problem, 40, 5, {}, workers, 2);
+    CHECK(log_of(copied, problem, nullptr, 40, 14, graph) == all);
+  }
+  const Cursor cursor(problem.device(), 0);
+  Feed gathered(problem, 40, 5, {}, 0, 2, cursor.ptr());
+  CHECK(log_of(gathered, problem, &cursor, 40, 14, graph) == all);
+}
+
 }  // namespace
 
 // Fault: a step computes on a batch that is half the old and half the new one, because the copy of the next batch
@@ -108,7 +120,7 @@ TEST_CASE("every batch arrives whole on a device, copied or gathered, with slow 
   for (const bool pixels : {false, true})
     for (const bool regression : {false, true})
       for (const DType dtype : {DType::f32, DType::f64}) {
-        const Problem problem(named_rows(230, pixels), regression, device, dtype);
+        const Problem problem(named_rows(230, pixels), regression, Device::emulated, dtype);
         const Seen all = expected(problem, 40, 14);  // 184 rows: 4 whole batches and one of 24 an epoch
         for (const emulation::Mode mode : {emulation::Mode::eager, emulation::Mode::lazy})
           for (const emulation::Order order : {emulation::Order::forward, emulation::Order::reverse})
@@ -117,29 +129,32 @@ TEST_CASE("every batch arrives whole on a device, copied or gathered, with slow 
                              << (mode == emulation::Mode::lazy) << ", graph " << graph);
               const emulation::UseMode use(mode);
               const Order in_order(order);
-              for (const int workers : {0, 2}) {
-                Feed copied(problem, 40, 5, {}, workers, 2);
-                CHECK(log_of(copied, problem, nullptr, 40, 14, graph) == all);
-              }
-              const Cursor cursor(0);
-              Feed gathered(problem, 40, 5, {}, 0, 2, cursor.ptr());
-              CHECK(log_of(gathered, problem, &cursor, 40, 14, graph) == all);
+              check_whole(problem, all, graph);
             }
       }
 }
 
+TEST_CASE("on a GPU: every batch arrives whole, copied or gathered") {
+  if (test::no_gpu()) return;
+  for (const bool pixels : {false, true}) {
+    const Problem problem(named_rows(230, pixels), false, Device::cuda, DType::f32);
+    const Seen all = expected(problem, 40, 14);
+    for (const bool graph : {false, true}) check_whole(problem, all, graph);
+  }
+}
+
 TEST_CASE("a gathered feed goes on from the middle of an epoch") {
-  const Problem problem(named_rows(230, true), false, device, DType::f32);
+  const Problem problem(named_rows(230, true), false, Device::emulated, DType::f32);
   const Seen all = expected(problem, 40, 10);
-  const Cursor cursor(184 + 80);
+  const Cursor cursor(problem.device(), 184 + 80);
   Feed feed(problem, 40, 5, {1, 80}, 0, 2, cursor.ptr());
   const Seen rest = log_of(feed, problem, &cursor, 40, 3, false);
   CHECK(std::equal(rest.x.begin(), rest.x.end(), all.x.begin() + (184 + 80) * features));
 }
 
 TEST_CASE("a data set that takes more than a quarter of the device's memory is copied batch by batch") {
-  const Problem problem(named_rows(230, false), false, device, DType::f32);
-  Arena& arena = backend(device).arena();
+  const Problem problem(named_rows(230, false), false, Device::emulated, DType::f32);
+  Arena& arena = backend(problem.device()).arena();
   CHECK(DeviceData::fits(problem));
   arena.limit(230 * features * sizeof(float) * 4 - 1);
   CHECK_FALSE(DeviceData::fits(problem));

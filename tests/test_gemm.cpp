@@ -8,6 +8,7 @@
 #include <vector>
 
 #include "tests/gemm_problem.h"
+#include "tests/gpu.h"
 #include "tests/settings.h"
 
 namespace tapedeck {
@@ -20,7 +21,7 @@ using test::Threads;
 
 void check_everywhere(const Gemm& g) {
   const CheckedCpu checked;
-  for (Device device : {Device::cpu, Device::emulated}) {
+  for (Device device : test::all_devices()) {
     Problem<float>(g).check(device);
     Problem<double>(g).check(device);
   }
@@ -91,7 +92,8 @@ TEST_CASE("gemm: drelu and dgelu multiply by the slope and sum the columns") {
                             .epilogue = epilogue});
 }
 
-TEST_CASE("gemm: without aux or bias gradient the epilogues give the same C") {
+TEST_CASE("gemm: without aux or bias gradient the epilogues give the same C") {  // not on cuda, whose library may then
+                                                                                 // choose another algorithm
   for (Device device : {Device::cpu, Device::emulated}) {
     for (Epilogue epilogue : {Epilogue::bias_relu, Epilogue::bias_gelu}) {
       Problem<float> p({.m = 9, .n = 40, .k = 5, .epilogue = epilogue});
@@ -111,7 +113,7 @@ TEST_CASE("gemm: without aux or bias gradient the epilogues give the same C") {
 template <class T>
 void check_16bit(const Gemm& g) {
   const CheckedCpu checked;
-  for (Device device : {Device::cpu, Device::emulated}) {
+  for (Device device : test::all_devices()) {
     Problem<T>(g).check(device);
     Problem<T, float>(g).check(device);
   }
@@ -135,7 +137,7 @@ TEST_CASE("gemm: f16 and bf16 in and out, and f32 out of 16-bit inputs") {
 
 TEST_CASE("gemm: an f32 C of 16-bit inputs is not rounded to 16 bits") {
   // Fault: weight gradients pass through 16 bits on their way to f32, and what is small beside the sum is lost.
-  for (Device device : {Device::cpu, Device::emulated}) {
+  for (Device device : test::all_devices()) {
     Problem<Half, float> p({.m = 1, .n = 1, .k = 3});
     p.a = {Half(1), Half(1), Half(1)}, p.b = {Half(2048), Half(0.25), Half(0.25)};
     CHECK_EQ(p.on(device).c[0], 2048.5f);
@@ -218,7 +220,7 @@ TEST_CASE("gemm: one thread means one thread") {
 
 TEST_CASE("gemm: NaN passes through relu's epilogue") {
   // Fault: max(x, 0) written as x > 0 ? x : 0 turns NaN into 0 and hides a divergence.
-  for (Device device : {Device::cpu, Device::emulated}) {
+  for (Device device : test::all_devices()) {
     Problem<float> p({.m = 3, .n = 20, .k = 4, .epilogue = Epilogue::bias_relu});
     p.a[4] = static_cast<float>(nan);  // row 1
     const auto c = p.on(device).c;
@@ -227,7 +229,7 @@ TEST_CASE("gemm: NaN passes through relu's epilogue") {
 }
 
 TEST_CASE("gemm: without rows a bias gradient is 0") {
-  for (Device device : {Device::cpu, Device::emulated})
+  for (Device device : test::all_devices())
     for (Epilogue epilogue : {Epilogue::drelu, Epilogue::dgelu})
       CHECK(Problem<float>({.m = 0, .n = 3, .k = 2, .epilogue = epilogue}).on(device).bias_gradient ==
             std::vector<float>(3, 0));
@@ -236,8 +238,7 @@ TEST_CASE("gemm: without rows a bias gradient is 0") {
 TEST_CASE("gemm: what it cannot do is refused") {
   float numbers[4] = {};
   const auto refused = [](const Gemm& g, const char* message) {
-    for (Device device : {Device::cpu, Device::emulated})
-      CHECK_THROWS_WITH_AS(gemm(device, g), doctest::Contains(message), Error);
+    for (Device device : test::all_devices()) CHECK_THROWS_WITH_AS(gemm(device, g), doctest::Contains(message), Error);
   };
   const Gemm square{.m = 2, .n = 2, .k = 2};
   Gemm g = square;

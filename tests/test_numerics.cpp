@@ -5,6 +5,7 @@
 #include <vector>
 
 #include "ops/ops.h"
+#include "tests/gpu.h"
 
 #undef CHECK  // the engine's, which throws; here it is doctest's
 #include <doctest/doctest.h>
@@ -16,7 +17,7 @@ namespace {
 // f(device, dtype) for every one of the four.
 template <class F>
 void everywhere(const F& f) {
-  for (Device device : {Device::cpu, Device::emulated})
+  for (Device device : test::all_devices())
     for (DType dtype : {DType::f64, DType::f32}) {
       INFO("on " << std::string(name(device)) << " in " << std::string(name(dtype)));
       f(device, dtype);

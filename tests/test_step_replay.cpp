@@ -5,6 +5,7 @@
 #include "engine/step_graph.h"
 #include "ops/layers.h"
 #include "ops/optimizer.h"
+#include "tests/gpu.h"
 
 #undef CHECK  // below it is doctest's
 #include <doctest/doctest.h>
@@ -13,7 +14,6 @@ using namespace tapedeck;
 
 namespace {
 
-constexpr Device device = Device::emulated;
 constexpr StepPlan plan{.schedule = {.kind = Schedule::Kind::cosine, .base = 0.05, .warmup = 3, .total = 10}};
 
 struct Net : Module {
@@ -27,7 +27,7 @@ struct Net : Module {
   Linear out;
 };
 
-Tensor made_up(int64_t rows, double phase) {
+Tensor made_up(int64_t rows, double phase, Device device) {
   std::vector<float> x;
   for (int64_t i = 0; i < rows * 6; ++i) x.push_back(std::sin(static_cast<float>(static_cast<double>(i) + phase)));
   return Tensor::from(x, {rows, 6}, device);
@@ -39,7 +39,7 @@ struct Batch {
 
 class Training {
  public:
-  explicit Training(bool host_counter = false) : host_counter_(host_counter) {}
+  Training(Device device, bool host_counter) : device_(device), host_counter_(host_counter) {}
 
   void step() {
     parameters_.forget_gradients();
@@ -60,19 +60,20 @@ class Training {
     end_batch(state, loss, share, batch.x.rows());
   }
 
+  const Device device_;
   Net net_;
-  ParameterSet parameters_{net_, device, DType::f32, 3};
+  ParameterSet parameters_{net_, device_, DType::f32, 3};
   Optimizer optimizer_{parameters_, {.kind = OptimizerRule::Kind::adamw, .weight_decay = 0.1, .clip = 0.5}};
   const std::vector<Batch> batches_{
-      {made_up(8, 0), Tensor::from(std::vector<int32_t>{0, 1, 2, 0, 1, 2, 0, 1}, {8}, device)},
-      {made_up(4, 0.5), Tensor::from(std::vector<int32_t>{2, 2, 1, 0}, {4}, device)}};
+      {made_up(8, 0, device_), Tensor::from(std::vector<int32_t>{0, 1, 2, 0, 1, 2, 0, 1}, {8}, device_)},
+      {made_up(4, 0.5, device_), Tensor::from(std::vector<int32_t>{2, 2, 1, 0}, {4}, device_)}};
   const bool host_counter_;
   uint64_t host_batches_ = 0;
 };
 
 // Whether ten steps, captured and replayed, leave the weights of ten plain steps after each of them.
-bool replays_faithfully(bool host_counter) {
-  Training plain(host_counter), replayed(host_counter);
+bool replays_faithfully(Device device, bool host_counter) {
+  Training plain(device, host_counter), replayed(device, host_counter);
   StepGraph graph(device, true);
   bool same = true;
   for (int i = 0; i < 10; ++i) {
@@ -94,9 +95,11 @@ bool replays_faithfully(bool host_counter) {
 
 }  // namespace
 
-TEST_CASE("ten replays of a captured training step are bitwise ten plain steps") { CHECK(replays_faithfully(false)); }
+TEST_CASE("ten replays of a captured training step are bitwise ten plain steps") {
+  for (const Device device : test::devices_with_lanes()) CHECK(replays_faithfully(device, false));
+}
 
 // Fault: a number of the host among a captured kernel's arguments, so that every replay drops what the capture dropped.
 TEST_CASE("dropout that takes the host's count of batches is caught: replayed it trains otherwise") {
-  CHECK_FALSE(replays_faithfully(true));
+  for (const Device device : test::devices_with_lanes()) CHECK_FALSE(replays_faithfully(device, true));
 }

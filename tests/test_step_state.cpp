@@ -7,6 +7,7 @@
 #include "engine/launch.h"
 #include "ops/layers.h"
 #include "ops/optimizer.h"
+#include "tests/gpu.h"
 
 #undef CHECK  // below it is doctest's
 #include <doctest/doctest.h>
@@ -14,8 +15,6 @@
 namespace tapedeck {
 
 namespace {
-
-constexpr Device both[] = {Device::cpu, Device::emulated};
 
 struct Two : Module {  // two weights that begin at 0
   Two() : Module("two"), weight(*this, "weight", {2}, {}) {}
@@ -68,7 +67,7 @@ struct RateAt {  // what a kernel makes of a schedule
 }  // namespace
 
 TEST_CASE("a value in a device's memory comes back as it was written, and copies share it") {
-  for (const Device device : both) {
+  for (const Device device : test::all_devices()) {
     const DeviceValue<StepState> value(device, {.step = 3, .loss = 0.5});
     const DeviceValue<StepState> same = value;
     CHECK(value.read().step == 3);
@@ -81,7 +80,7 @@ TEST_CASE("a value in a device's memory comes back as it was written, and copies
 }
 
 TEST_CASE("batches gather the loss by their share, count themselves and their examples") {
-  for (const Device device : both)
+  for (const Device device : test::all_devices())
     for (const DType dtype : {DType::f32, DType::f64}) {
       const DeviceValue<StepState> state(device);
       double loss = 0;
@@ -103,7 +102,7 @@ TEST_CASE("batches gather the loss by their share, count themselves and their ex
 
 TEST_CASE("five steps: rate, corrections, clipping and counts are those of a loop in double") {
   const Schedule schedule{.kind = Schedule::Kind::cosine, .base = 0.4, .warmup = 2, .total = 5};
-  for (const Device device : both) {
+  for (const Device device : test::all_devices()) {
     Bench bench(device, {.clip = 4});
     for (int64_t step = 0; step < 5; ++step) {
       INFO("step " << step << " on " << name(device));
@@ -136,7 +135,7 @@ TEST_CASE("five steps: rate, corrections, clipping and counts are those of a loo
 
 // Fault: a step count that goes on when a step is skipped, so that Adam's corrections are those of another step.
 TEST_CASE("a step that is not finite changes no weight and no moment, is not counted, and the next goes on") {
-  for (const Device device : both)
+  for (const Device device : test::all_devices())
     for (const char* kind : {"momentum", "adamw"})
       for (const Spoilt& spoilt : {Spoilt{NAN, 1}, {INFINITY, 1}, {1, NAN}, {1, -INFINITY}}) {
         INFO(kind << " with gradient " << spoilt.gradient << " and loss " << spoilt.loss << " on " << name(device));
@@ -164,7 +163,7 @@ TEST_CASE("a step that is not finite changes no weight and no moment, is not cou
 }
 
 TEST_CASE("with halt, a step that is not finite stops all later ones") {
-  for (const Device device : both) {
+  for (const Device device : test::all_devices()) {
     Bench bench(device, {});
     const StepPlan plan{.schedule = {.base = 0.1}, .halt = true};
     bench.step(1, 2, 1, plan);
@@ -185,7 +184,7 @@ TEST_CASE("with halt, a step that is not finite stops all later ones") {
 
 TEST_CASE(
     "step(rate) is one step of advance() at a constant rate, and a state that is shared or restored is gone on from") {
-  for (const Device device : both) {
+  for (const Device device : test::all_devices()) {
     Bench by_plan(device, {}), by_hand(device, {});
     by_plan.step(3, 4, 1, {.schedule = {.base = 0.25}});
     by_hand.two.weight.value.grad->fresh = false;
@@ -206,7 +205,7 @@ TEST_CASE(
 }
 
 TEST_CASE("dropout with a counter in the device's memory is dropout at that step, forward and backward") {
-  for (const Device device : both) {
+  for (const Device device : test::all_devices()) {
     const DeviceValue<StepState> state(device, {.batches = 5});
     const auto masks = [&](const RandomKey& key) {
       Tensor x = Tensor::full({3, 43}, DType::f32, device, 1);
@@ -234,7 +233,7 @@ TEST_CASE("dropout with a counter in the device's memory is dropout at that step
 
 TEST_CASE("a schedule's rate in a kernel is its rate on the host") {
   Schedule schedule{.base = 0.3, .warmup = 7, .total = 90};
-  for (const Device device : both)
+  for (const Device device : test::all_devices())
     for (const auto kind : {Schedule::Kind::constant, Schedule::Kind::linear, Schedule::Kind::cosine})
       for (const bool bent : {false, true}) {
         schedule.kind = kind;

@@ -7,6 +7,7 @@
 #include "engine/backend.h"
 #include "engine/scope.h"
 #include "engine/tape.h"
+#include "tests/gpu.h"
 
 #undef CHECK  // below it is doctest's
 #include <doctest/doctest.h>
@@ -17,7 +18,7 @@ namespace {
 const std::vector<float> six = {1, -2, 3.5f, 0, 1e-30f, 7};
 
 TEST_CASE("tensor: values go in and come out unchanged, on every device and for every dtype") {
-  for (Device device : {Device::cpu, Device::emulated}) {
+  for (Device device : test::all_devices()) {
     const Tensor t = Tensor::from(six, {2, 3}, device);
     CHECK_EQ(t.device(), device);
     CHECK(t.dtype == DType::f32);
@@ -35,7 +36,7 @@ TEST_CASE("tensor: values go in and come out unchanged, on every device and for 
 }
 
 TEST_CASE("tensor: fill and full write every element of every dtype") {
-  for (Device device : {Device::cpu, Device::emulated})
+  for (Device device : test::all_devices())
     for (DType dtype : {DType::f64, DType::f32, DType::f16, DType::bf16, DType::i32})
       for (int64_t n : {0, 1, 255, 256, 257, 40000}) {
         if (device == Device::emulated && n > 1000) continue;

@@ -3,6 +3,7 @@
 #include <cstdio>
 
 #include "engine/emulation/emulated_device.h"
+#include "tests/gpu.h"
 #include "tests/training.h"
 
 #undef CHECK  // below it is doctest's
@@ -36,6 +37,17 @@ const Settings eventful = {{"data", "digits"}, {"hidden", "8"}, {"dropout", "0.3
                            {"lr", "0.02"},     {"warmup", "3"}, {"clip", "0.5"},     {"schedule", "cosine"},
                            {"batch", "250"},   {"seed", "3"},   {"eval-every", "50"}};
 
+void expect_losses_of_cpu(const char* device) {  // digits, replayed
+  const Settings digits = {{"data", "digits"}, {"hidden", "24"},     {"batch", "64"},
+                           {"steps", "40"},    {"eval-every", "40"}, {"lr", "0.01"}};
+  const Run cpu = run(digits, {{"device", "cpu"}}), here = run(digits, {{"device", device}, {"graph", "on"}});
+  REQUIRE(cpu.losses.size() == here.losses.size());
+  for (size_t i = 0; i < cpu.losses.size(); ++i)
+    CHECK(here.losses[i] == doctest::Approx(cpu.losses[i]).epsilon(1e-4));  // f32 sums in another order, 40 steps
+  CHECK(cpu.losses.back() < 0.8 * cpu.losses.front());
+  CHECK(*here.summary.final.validation_loss == doctest::Approx(*cpu.summary.final.validation_loss).epsilon(1e-4));
+}
+
 }  // namespace
 
 // Fault: a captured step goes on with the learning rate, dropout mask, bias correction or batch of the step that was
@@ -59,15 +71,17 @@ TEST_CASE("ten replayed steps are bitwise ten plain ones, with schedule, dropout
       }
 }
 
+TEST_CASE("on a GPU: replayed steps are bitwise plain ones, and the MLP has the losses of the cpu") {
+  if (test::no_gpu()) return;
+  const Run plain = run(eventful, {{"device", "cuda"}, {"graph", "off"}, {"steps", "13"}, {"accumulate", "3"}});
+  const Run replayed = run(eventful, {{"device", "cuda"}, {"graph", "on"}, {"steps", "13"}, {"accumulate", "3"}});
+  CHECK(plain.weights == replayed.weights);
+  CHECK(plain.losses == replayed.losses);
+  expect_losses_of_cpu("cuda");
+}
+
 TEST_CASE("the MLP trains on digits on the emulated device, replayed, to the losses of the cpu within rounding") {
-  const Settings digits = {{"data", "digits"}, {"hidden", "24"},     {"batch", "64"},
-                           {"steps", "40"},    {"eval-every", "40"}, {"lr", "0.01"}};
-  const Run cpu = run(digits, {{"device", "cpu"}}), emulated = run(digits, {{"device", "emulated"}, {"graph", "on"}});
-  REQUIRE(cpu.losses.size() == emulated.losses.size());
-  for (size_t i = 0; i < cpu.losses.size(); ++i)
-    CHECK(emulated.losses[i] == doctest::Approx(cpu.losses[i]).epsilon(1e-4));  // f32 sums in another order, 40 steps
-  CHECK(cpu.losses.back() < 0.8 * cpu.losses.front());
-  CHECK(*emulated.summary.final.validation_loss == doctest::Approx(*cpu.summary.final.validation_loss).epsilon(1e-4));
+  expect_losses_of_cpu("emulated");
 }
 
 // Fault: a run whose host is some steps ahead of the device reports a divergence late, with the weights of later steps.

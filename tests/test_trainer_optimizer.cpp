@@ -6,6 +6,7 @@
 #include "ops/layers.h"
 #include "ops/optimizer.h"
 #include "ops/schedule.h"
+#include "tests/gpu.h"
 
 #undef CHECK  // below it is doctest's
 #include <doctest/doctest.h>
@@ -100,7 +101,7 @@ struct Two : Module {  // two weights that begin at 0
 }  // namespace
 
 TEST_CASE("optimizers do what their formulas say, for five steps, with and without decay and clipping") {
-  for (const Device device : {Device::cpu, Device::emulated})
+  for (const Device device : test::all_devices())
     for (const char* kind : {"sgd", "momentum", "adam", "adamw"})
       for (const double decay : {0.0, 0.1})
         for (const double clip : {0.0, 2.0}) {
@@ -146,7 +147,7 @@ TEST_CASE("what no loss reaches has gradient zero, whatever was there before") {
 
 // Fault: clipping by the norm of a gradient that was still multiplied by a loss scale.
 TEST_CASE("the gradient [3, 4] clipped to norm 1 moves sgd by [-0.6, -0.8], and the norm reported is 5") {
-  for (const Device device : {Device::cpu, Device::emulated}) {
+  for (const Device device : test::all_devices()) {
     Two two;
     ParameterSet parameters(two, device, DType::f32, 1);
     Optimizer optimizer(parameters, {.kind = OptimizerRule::Kind::sgd, .clip = 1});

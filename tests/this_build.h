@@ -6,7 +6,7 @@
 namespace tapedeck::test {
 
 std::string source_dir();
-std::string build_dir();  // holds the program
+std::string build_dir();  // where this program of tests lies, and tapedeck beside it
 std::string compiler();
 std::string sanitizers();  // "address,undefined"; "" for none
 
