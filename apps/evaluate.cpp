@@ -3,7 +3,6 @@
 
 #include <cmath>
 #include <iostream>
-#include <numeric>
 
 #include "apps/cli.h"
 #include "apps/commands.h"
@@ -66,13 +65,6 @@ Data load(const Config& run, const Config& asked, const fs::path& folder) {
              folder.string(), data.name, run.data));
   if (run.loss != "mse") data.classes = trained_on.classes;  // some of them may not occur in other data
   return {std::move(data), is_other};
-}
-
-std::vector<int32_t> rows_of(const Dataset& data, std::string_view split) {
-  if (split != "all") return split == "train" ? data.train : split == "validation" ? data.validation : data.test;
-  std::vector<int32_t> rows(static_cast<size_t>(data.rows()));
-  std::iota(rows.begin(), rows.end(), 0);
-  return rows;
 }
 
 struct Scored {
@@ -141,7 +133,7 @@ int run_evaluate(const Config& asked) {
   const DType dtype = find_precision(run);
   Data data = load(run, asked, saved.run);
   const std::string split = asked.origin("split") == Origin::flag || !data.is_other ? asked.split : "all";
-  if (rows_of(data.set, split).empty())
+  if (rows_to_score(data.set, split).empty())
     throw UsageError(text("--split {}: {} has no such part; leave --split away", split, data.set.name));
   const Problem problem(std::move(data.set), run.loss == "mse", device, dtype);
   const auto model = make_model(run, problem);
@@ -151,7 +143,7 @@ int run_evaluate(const Config& asked) {
   say_why_on_cpu(asked);
   std::cerr << saved.note;
   const Evaluation result = evaluate(
-      problem, [&](const Tensor& x) { return (*model)(x, {}); }, rows_of(problem.data(), split));
+      problem, [&](const Tensor& x) { return (*model)(x, {}); }, rows_to_score(problem.data(), split));
   if (!std::isfinite(result.score.loss))
     throw Diverged(
         text("{}: the loss on the {} examples is not finite, so its answers mean nothing: train again with "

@@ -13,6 +13,7 @@ namespace tapedeck {
 namespace {
 
 void gather_features(const Dataset& data, std::span<const int32_t> rows, float* out) {
+  CHECK(!data.sequences, "gather: {} has tokens, not numbers; use a model that takes sequences", data.name);
   const int64_t n = data.features;
   if (data.records) return data.records->read(rows, out);
   const float scale = data.pixel_scale;  // a copy, which out cannot alias: else the loop does not vectorise
@@ -29,15 +30,19 @@ void gather_features(const Dataset& data, std::span<const int32_t> rows, float* 
   }
 }
 
-int64_t part(double fraction, int64_t rows, const char* option) {
-  if (!(fraction > 0 && fraction < 1))  // also true for a NaN
-    throw UsageError(text("{} {}: must be a fraction of the rows, above 0 and below 1", option, fraction));
-  return std::max<int64_t>(1, std::llround(fraction * static_cast<double>(rows)));
-}
-
 template <class T>
 uint64_t add(uint64_t hash, const std::vector<T>& items) {
   return fnv1a(items.data(), items.size() * sizeof(T), hash);
+}
+
+void check_sequences(const Dataset& data) {
+  CHECK(data.labels.empty() && data.targets.empty(), "{}: has sequences, whose answers are their own, and {} labels",
+        data.name, data.labels.size() + data.targets.size());
+  CHECK(data.features >= 1 && data.classes >= 1 && std::ssize(data.encoding.class_names) == data.classes,
+        "{}: has sequences of {} tokens, {} different ones, and {} names for them", data.name, data.features,
+        data.classes, data.encoding.class_names.size());
+  const int64_t asked = data.sequences->answers_each();
+  CHECK(asked >= 1 && asked <= data.features, "{}: asks for {} answers in {} tokens", data.name, asked, data.features);
 }
 
 }  // namespace
@@ -54,6 +59,24 @@ void gather(const Dataset& data, std::span<const int32_t> rows, float* features,
     *targets++ = data.classes > 0 ? static_cast<float>(data.labels[row]) : data.targets[row];
 }
 
+void gather(const Dataset& data, std::span<const int32_t> rows, int32_t* tokens, int32_t* answers) {
+  CHECK(data.sequences, "gather: {} has numbers, not tokens; use model mlp", data.name);
+  data.sequences->read(rows, tokens, answers);
+}
+
+std::vector<int32_t> rows_to_score(const Dataset& data, std::string_view part) {
+  if (part == "validation") return data.validation;
+  if (part == "test") return data.test;
+  std::vector<int32_t> every(data.train);
+  if (part == "all") {
+    every.resize(static_cast<size_t>(data.rows()));
+    std::iota(every.begin(), every.end(), 0);
+  }
+  std::vector<int32_t> rows;
+  for (size_t i = 0; i < every.size(); i += static_cast<size_t>(data.stride)) rows.push_back(every[i]);
+  return rows;
+}
+
 void check_labels(std::span<const int32_t> labels, int classes, std::string_view source) {
   for (size_t row = 0; row < labels.size(); ++row)
     CHECK(labels[row] >= 0 && labels[row] < classes, "{}: label {} at row {}, but there are {} classes (0 to {})",
@@ -63,11 +86,13 @@ void check_labels(std::span<const int32_t> labels, int classes, std::string_view
 void check(const Dataset& data, bool to_train) {
   const auto in_file = data.records ? data.records->count() * data.features : 0;
   const auto numbers = static_cast<int64_t>(data.pixels.size() + data.values.size()) + in_file;
-  CHECK(!data.pixels.empty() + !data.values.empty() + (data.records != nullptr) <= 1,
-        "{}: has its features in two places (pixels, values, records), wants one", data.name);
-  CHECK(numbers == data.rows() * data.features, "{}: has {} numbers, but {} rows of {} features need {}", data.name,
-        numbers, data.rows(), data.features, data.rows() * data.features);
+  CHECK(!data.pixels.empty() + !data.values.empty() + (data.records != nullptr) + (data.sequences != nullptr) <= 1,
+        "{}: has its features in two places (pixels, values, records, sequences), wants one", data.name);
+  CHECK(data.sequences || numbers == data.rows() * data.features,
+        "{}: has {} numbers, but {} rows of {} features need {}", data.name, numbers, data.rows(), data.features,
+        data.rows() * data.features);
   check_labels(data.labels, data.classes, data.name);
+  if (data.sequences) check_sequences(data);
   const Encoding& encoding = data.encoding;
   CHECK(encoding.class_names.empty() || std::ssize(encoding.class_names) == data.classes,
         "{}: has {} names for {} classes", data.name, encoding.class_names.size(), data.classes);
@@ -76,7 +101,11 @@ void check(const Dataset& data, bool to_train) {
           "{}: its encoding has {} entries for {} features", data.name, length, data.features);
 
   std::vector<bool> seen(data.rows());
+  CHECK(!data.tests_on_validation || data.test == data.validation,
+        "{}: has no part for testing, but its {} test rows are not the {} that validate", data.name, data.test.size(),
+        data.validation.size());
   for (const auto* rows : {&data.train, &data.validation, &data.test}) {
+    if (rows == &data.test && data.tests_on_validation) break;
     CHECK(!rows->empty() || !to_train, "{}: a split has no rows (training {}, validation {}, test {} of {})", data.name,
           data.train.size(), data.validation.size(), data.test.size(), data.rows());
     for (const int32_t row : *rows) {
@@ -85,6 +114,12 @@ void check(const Dataset& data, bool to_train) {
       seen[row] = true;
     }
   }
+}
+
+int64_t part_of(double fraction, int64_t rows, const char* option) {
+  if (!(fraction > 0 && fraction < 1))  // also true for a NaN
+    throw UsageError(text("{} {}: must be a fraction of the rows, above 0 and below 1", option, fraction));
+  return std::max<int64_t>(1, std::llround(fraction * static_cast<double>(rows)));
 }
 
 void split(Dataset& data, int64_t validation_rows, int64_t test_rows, uint64_t seed) {
@@ -104,14 +139,15 @@ void split(Dataset& data, int64_t validation_rows, int64_t test_rows, uint64_t s
 }
 
 void split_by_content(Dataset& data, const DataOptions& options) {
-  const int64_t validation = part(options.validation.value_or(0.1), data.rows(), "--validation");
-  const int64_t test = part(options.test.value_or(0.1), data.rows(), "--test");
+  const int64_t validation = part_of(options.validation.value_or(0.1), data.rows(), "--validation");
+  const int64_t test = part_of(options.test.value_or(0.1), data.rows(), "--test");
   if (!options.encoding || data.rows() > 2) return split(data, validation, test, content_hash(data));
   data.test.resize(static_cast<size_t>(data.rows()));
   std::iota(data.test.begin(), data.test.end(), 0);
 }
 
 uint64_t content_hash(const Dataset& data) {
+  if (data.sequences) return data.sequences->content_hash();
   uint64_t hash = add(add(fnv1a_of_nothing, data.pixels), data.values);
   if (data.records) hash = add(hash, std::vector{data.records->content_hash()});
   return add(add(hash, data.labels), data.targets);
