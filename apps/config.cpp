@@ -36,7 +36,7 @@ void fill_defaults(Config& c) {
   if (c.optimizer == "momentum" && !c.momentum) c.momentum = 0.9;
   if (const DataKind* kind = data_kind(c); kind && !kind->fixed_split) {
     if (!c.validation) c.validation = 0.1;
-    if (!c.test) c.test = 0.1;
+    if (!c.test && !kind->by_place) c.test = 0.1;
   }
   if (!is_train) return;
   const bool nothing_asked = is_default(c, "data") && is_default(c, "epochs") && is_default(c, "steps");

@@ -55,9 +55,9 @@ class WriteProgress {
 void convert_text(const Config& config, const std::string& file) {
   const Text text = read_text(file);
   const auto part = [&](double share) { return std::llround(share * static_cast<double>(text.tokens.size())); };
-  const double test = config.origin("test") == Origin::fallback ? 0 : config.test.value_or(0);
   WriteProgress progress(config, std::ssize(text.tokens));
-  write_shard(config.to, data_name(file), text, part(config.validation.value_or(0.1)), part(test), std::ref(progress));
+  write_shard(config.to, data_name(file), text, part(config.validation.value_or(0.1)), part(config.test.value_or(0)),
+              std::ref(progress));
   progress.done();
 }
 

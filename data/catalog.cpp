@@ -13,6 +13,7 @@
 #include "data/packed_file.h"
 #include "data/shard.h"
 #include "data/synthetic.h"
+#include "data/text_data.h"
 #include "engine/check.h"
 
 namespace tapedeck {
@@ -61,16 +62,12 @@ std::span<const DataKind> data_kinds() {
        .takes_file = true,
        .load = load_idx},
       {.name = "text",
-       .what = "characters, as numbers of a vocabulary; to look at and convert, no model learns from it yet",
-       .size = "as the file holds",
+       .what = "characters or bytes (--bytes), to predict the next one from the --context before it",
+       .size = "as the file holds: 0.9 to train, the end to validate",
        .origin = "a file of UTF-8, plain or gzip",
        .takes_file = true,
-       .load = [](const std::string& file, const DataOptions&) -> Dataset {
-         throw UsageError(
-             text("text:{}: no model of this version learns from text; `tapedeck data info text:{}` "
-                  "describes it, `tapedeck data convert text:{} --to FILE` stores it as numbers",
-                  file, file, file));
-       }},
+       .by_place = true,
+       .load = load_text},
       {.name = "shard",
        .what = "a converted data set, which trains without being loaded",
        .size = "as its source; bytes stay bytes",
@@ -115,9 +112,11 @@ Dataset load_dataset(std::string_view spec, const DataOptions& options) {
   if (kind->fixed_split && (options.validation || options.test))
     throw UsageError(
         text("{}: its splits are fixed, so that results compare; leave --validation and --test away", spec));
-  if (!kind->takes_file && !options.label.empty())
+  if ((!kind->takes_file || kind->by_place) && !options.label.empty())
     throw UsageError(text("{}: has its answers with it; leave --label away", spec));
   Dataset data = kind->load(file, options);
+  if (data.sequences && options.regression)
+    throw UsageError(text("{}: its answers are tokens, not numbers; leave --loss mse away", spec));
   check(data, !options.encoding);
   if (options.encoding) check_encoding(data, *options.encoding);
   return data;

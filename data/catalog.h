@@ -13,6 +13,7 @@ struct DataKind {
   std::string what, size, origin;  // for people
   bool takes_file = false;
   bool fixed_split = false;   // has its own; --validation and --test do not apply
+  bool by_place = false;      // splits by position; has a part for testing only where --test asks for one
   bool needs_folder = false;  // --data-dir
   Dataset (*load)(const std::string& file, const DataOptions& options) = nullptr;
 };

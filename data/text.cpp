@@ -41,6 +41,12 @@ std::string Vocabulary::str() const {
   return text;
 }
 
+std::vector<std::string> Vocabulary::names() const {
+  std::vector<std::string> names(characters_.size());
+  for (size_t i = 0; i < names.size(); ++i) append_character(names[i], characters_[i]);
+  return names;
+}
+
 std::vector<int32_t> Vocabulary::encode(std::string_view text, std::string_view source) const {
   std::vector<int32_t> tokens;
   int64_t line = 1;

@@ -19,6 +19,8 @@ class Vocabulary {
   int64_t size() const { return static_cast<int64_t>(characters_.size()); }
   std::string str() const;  // all characters in their order; Vocabulary::of(v.str()) == v
 
+  std::vector<std::string> names() const;  // each character by itself, in their order
+
   // One number a character. Throws Error naming source, character and place for one that has no number.
   std::vector<int32_t> encode(std::string_view text, std::string_view source = "text") const;
   // Throws Error for a number outside 0 … size() − 1.

@@ -1,7 +1,6 @@
 // Text and its vocabulary: what a character's number is, and what has none.
 #include "data/text.h"
 
-#include "data/catalog.h"
 #include "data/utf8.h"
 #include "engine/check.h"
 #undef CHECK  // below, CHECK is doctest's
@@ -84,12 +83,6 @@ TEST_CASE("text: every character comes back from UTF-8, and a message shows what
   CHECK(printable("a\tb\xFFé\x1B[0m") == "a?b?é?[0m");
   CHECK(printable(std::string(100, 'x')) == std::string(40, 'x') + "…");
   CHECK(printable(std::string(40, 'x')) == std::string(40, 'x'));
-}
-
-TEST_CASE("text: no model learns from it yet, which loading it says") {
-  CHECK_THROWS_WITH_AS(load_dataset("text:t.txt"),
-                       Contains("no model of this version learns from text; `tapedeck data info text:t.txt`"),
-                       UsageError);
 }
 
 TEST_CASE("text: the real plays have 65 characters") {
