@@ -67,6 +67,7 @@ std::span<const DataKind> data_kinds() {
        .origin = "a file of UTF-8, plain or gzip",
        .takes_file = true,
        .by_place = true,
+       .sequences = true,
        .load = load_text},
       {.name = "shard",
        .what = "a converted data set, which trains without being loaded",

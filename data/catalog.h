@@ -15,6 +15,7 @@ struct DataKind {
   bool fixed_split = false;   // has its own; --validation and --test do not apply
   bool by_place = false;      // splits by position; has a part for testing only where --test asks for one
   bool needs_folder = false;  // --data-dir
+  bool sequences = false;     // of tokens, for a gpt
   Dataset (*load)(const std::string& file, const DataOptions& options) = nullptr;
 };
 std::span<const DataKind> data_kinds();
