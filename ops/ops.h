@@ -39,6 +39,17 @@ Tensor linear(const Tensor& x, const Tensor& weight, const Tensor& bias, Activat
 Tensor softmax(const Tensor& x);                   // e^(x − max) / Σ e^(x − max)
 Tensor log_softmax(const Tensor& x);               // x − max − log Σ e^(x − max)
 
+// Over the last axis to mean 0 and variance 1, then · gain + bias; gain [C], bias [C] or an empty Tensor (norm.cpp)
+Tensor layer_norm(const Tensor& x, const Tensor& gain, const Tensor& bias, double eps = 1e-5);  // [Ba et al. 2016]
+Tensor rms_norm(const Tensor& x, const Tensor& gain, double eps = 1e-5);  // x / √(mean x² + eps) · gain [Zhang & Sennrich 2019]
+struct Residual { Tensor sum, normed; };           // x + branch, of one shape, and its norm, in one pass over memory
+Residual add_layer_norm(const Tensor& x, const Tensor& branch, const Tensor& gain, const Tensor& bias, double eps = 1e-5);
+Residual add_rms_norm(const Tensor& x, const Tensor& branch, const Tensor& gain, double eps = 1e-5);
+
+// [..., T] ids i32, table [V, C] -> [..., T, C]: table[id] and, where positions [P, C] are given, + positions[first + t]
+// An id that the table does not have: Error on the cpu, elsewhere a row of NaN (embedding.cpp)
+Tensor embedding(const Tensor& ids, const Tensor& table, const Tensor& positions = {}, int64_t first = 0);
+
 // Losses, each one number (cross_entropy.cpp, mse.cpp)
 constexpr int32_t ignored_label = -1;              // such a row counts neither in the mean nor in any gradient
 Tensor cross_entropy(const Tensor& logits, const Tensor& labels);  // [N, C], [N]: mean −log softmax[label], 0 if all ignored

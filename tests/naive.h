@@ -120,6 +120,41 @@ inline Array log_softmax(Array x) {
 }
 inline Array softmax(const Array& x) { return exp(log_softmax(x)); }
 
+inline Array scaled_rows(const Array& x, const Array& gain, const Array& b, double eps, bool centered) {
+  const int64_t cols = x.shape.cols();
+  Array y(x.shape);
+  for (int64_t first = 0; first < x.count(); first += cols) {
+    double mean = 0, variance = 0;
+    for (int64_t j = 0; j < cols && centered; ++j) mean += x[first + j] / static_cast<double>(cols);
+    for (int64_t j = 0; j < cols; ++j) variance += std::pow(x[first + j] - mean, 2) / static_cast<double>(cols);
+    for (int64_t j = 0; j < cols; ++j) {
+      y[first + j] = (x[first + j] - mean) / std::sqrt(variance + eps) * gain[j];
+      if (b.shape.rank() == 1) y[first + j] += b[j];
+    }
+  }
+  return y;
+}
+inline Array layer_norm(const Array& x, const Array& gain, const Array& b, double eps) {
+  return scaled_rows(x, gain, b, eps, true);
+}
+inline Array rms_norm(const Array& x, const Array& gain, double eps) {
+  return scaled_rows(x, gain, Array(), eps, false);
+}
+
+// ---- Tokens --------------------------------------------------------------------------------------------------------
+inline Array embedding(const Array& ids, const Array& table, const Array& positions, int64_t first) {
+  const int64_t cols = table.shape[1], tokens = ids.shape.cols();
+  Shape shape = ids.shape;
+  shape.push(cols);
+  Array y(shape);
+  for (int64_t i = 0; i < ids.count(); ++i)
+    for (int64_t j = 0; j < cols; ++j) {
+      y[i * cols + j] = table[static_cast<int64_t>(ids[i]) * cols + j];
+      if (positions.shape.rank() == 2) y[i * cols + j] += positions[(first + i % tokens) * cols + j];
+    }
+  return y;
+}
+
 // ---- One number ----------------------------------------------------------------------------------------------------
 inline Array one_number(double value) { return Array({}, {value}); }
 

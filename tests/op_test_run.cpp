@@ -103,7 +103,14 @@ Tensor project(const std::vector<Tensor>& uses, const Tensor& r) {
   });
 }
 
-void replay(Device device, const std::function<void()>& pass) {
+// The gradients' memory is there before the capture, as a parameter's is: a replay then writes its intermediate values
+// to no memory that has outlived it.
+void replay(Device device, const std::vector<Tensor>& inputs, const std::function<void()>& pass) {
+  for (const Tensor& x : inputs) {
+    if (!x.wants_gradient() || x.grad->given) continue;
+    x.grad->sum = Tensor::like(x);
+    x.grad->given = true;
+  }
   const auto graph = backend(device).capture(pass);
   for (int i = 0; i < 3; ++i) graph->replay();
 }
@@ -140,7 +147,7 @@ Outcome run(const Setting& s, const How& how) {
     const Array r = projections(y[0].shape);
     const Tensor dy = to_tensor(r, y[0].dtype, how.device);
     if (how.replayed)
-      replay(how.device, [&] {
+      replay(how.device, inputs, [&] {
         Tape captured;
         forward();
         captured.backward(project(y, dy));

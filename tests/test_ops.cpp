@@ -23,10 +23,12 @@ Tensor concat(const Tensor& a, const Tensor& b, const Tensor& c, int axis) {
 }
 Array concat_oracle(const Array& a, const Array& b, const Array& c, int axis) { return naive::concat({a, b, c}, axis); }
 
-struct NoBias {  // linear's empty Tensor, and what its oracle takes for one
+struct NoTensor {  // an empty Tensor, and what an oracle takes for one
   operator Tensor() const { return {}; }
   operator Array() const { return Array(); }
-} const no_bias;
+} const no_bias, no_positions;
+
+Input ids(int64_t examples, int64_t tokens, int64_t v) { return Input{.extents = {examples, tokens}, .classes = v}; }
 
 // Small enough that tanh and sigmoid do not saturate: there 1 − y² loses its digits in f32, rightly.
 Input weight(int64_t out, int64_t in) { return input(out, in).range(-0.5, 0.5); }
@@ -118,6 +120,70 @@ OP_TEST(log_softmax, naive::log_softmax, input(3, ragged).range(-9, 9))
     .zero_gradient_at(1)
     .rejects("needs an axis", input());
 
+// Rows of a single number are left out: their norm is the same for every number, or nearly, so that the gradient is
+// what rounding leaves of 0.
+OP_TEST(layer_norm, naive::layer_norm, input(ragged, 6), input(6), input(6), 1e-5)
+    .also(input(3, 31), input(31), input(31), 1e-5)
+    .also(input(3, 33), input(33), no_bias, 0.1)
+    .also(input(3, 129), input(129), input(129), 1e-5)
+    .also(input(2, 3, 5), input(5), input(5), 1e-5)
+    .also(input(2, 1500), input(1500), input(1500), 1e-5)  // a row for several warps
+    .also(input(600, 5), input(5), input(5), 1e-5)         // gradients of gain and bias in several chunks
+    .also(input(0, 5), input(5), input(5), 1e-5)
+    .rejects("x is [3, 4] and the gain [3]: make it [4]", input(3, 4), input(3), input(4), 1e-5)
+    .rejects("x is [3, 4] and the bias [1, 4]", input(3, 4), input(4), input(1, 4), 1e-5)
+    .rejects("needs an axis", input(), input(1), input(1), 1e-5)
+    .rejects("got [3, 0]", input(3, 0), input(0), input(0), 1e-5)
+    .rejects("x is f32 and the gain f64", input(3, 4), input(4).as(DType::f64), input(4), 1e-5)
+    .rejects("move one with to()", input(3, 4), input(4), input(4).on_another_device(), 1e-5);
+
+OP_TEST(rms_norm, naive::rms_norm, input(ragged, 6), input(6), 1e-5)
+    .also(input(3, 31), input(31), 0.1)
+    .also(input(3, 33), input(33), 1e-5)
+    .also(input(2, 3, 129), input(129), 1e-5)
+    .also(input(2, 1500), input(1500), 1e-5)
+    .also(input(600, 5), input(5), 1e-5)
+    .also(input(0, 5), input(5), 1e-5)
+    .rejects("x is [3, 4] and the gain [3]: make it [4]", input(3, 4), input(3), 1e-5);
+
+namespace both {  // ops of two outputs, which are tested as one tensor
+const auto joined = [](const Residual& y) { return tapedeck::concat({y.sum, y.normed}, 0); };
+const auto add_layer_norm = [](const auto&... x) { return joined(tapedeck::add_layer_norm(x...)); };
+const auto add_rms_norm = [](const auto&... x) { return joined(tapedeck::add_rms_norm(x...)); };
+Array add_layer_norm_oracle(const Array& x, const Array& branch, const Array& gain, const Array& b, double eps) {
+  const Array sum = naive::add(x, branch);
+  return naive::concat({sum, naive::layer_norm(sum, gain, b, eps)}, 0);
+}
+Array add_rms_norm_oracle(const Array& x, const Array& branch, const Array& gain, double eps) {
+  const Array sum = naive::add(x, branch);
+  return naive::concat({sum, naive::rms_norm(sum, gain, eps)}, 0);
+}
+OP_TEST(add_layer_norm, add_layer_norm_oracle, input(ragged, 6), input(ragged, 6), input(6), input(6), 1e-5)
+    .also(input(3, 129), input(3, 129), input(129), no_bias, 1e-5)
+    .also(input(2, 1500), input(2, 1500), input(1500), input(1500), 1e-5)
+    .rejects("x is [3, 4] and the branch [4, 3]", input(3, 4), input(4, 3), input(4), input(4), 1e-5);
+OP_TEST(add_rms_norm, add_rms_norm_oracle, input(ragged, 6), input(ragged, 6), input(6), 1e-5)
+    .also(input(3, 129), input(3, 129), input(129), 1e-5)
+    .rejects("x is [3, 4] and the branch [4, 3]", input(3, 4), input(4, 3), input(4), 1e-5);
+}  // namespace both
+
+// ---- Tokens --------------------------------------------------------------------------------------------------------
+OP_TEST(embedding, naive::embedding, ids(4, 5, 7), input(7, ragged), no_positions, 0)
+    .also(ids(3, ragged, 7), input(7, 5), input(131, 5), 0)
+    .also(ids(3, 4, 7), input(7, ragged), input(9, ragged), 2)
+    .also(ids(3, 200, 2), input(2, 3), no_positions, 0)       // whole chunks of one id; merges
+    .also(ids(2, 6, 1000), input(1000, 3), no_positions, 0)   // most rows unused
+    .also(labels(600, 3), input(3, 300), input(600, 300), 0)  // several strips of columns
+    .also(ids(0, 5, 7), input(7, 3), input(5, 3), 0)
+    .also(ids(3, 0, 7), input(7, 3), input(5, 3), 0)
+    .rejects("got [7]", ids(2, 3, 7), input(7), no_positions, 0)
+    .rejects("ids must be i32, got f32", input(2, 3), input(7, 4), no_positions, 0)
+    .rejects("make them [P, 4]", ids(2, 3, 7), input(7, 4), input(9, 5), 0)
+    .rejects("places 7…9 do not lie in the 9 of positions", ids(2, 3, 7), input(7, 4), input(9, 4), 7)
+    .rejects("places -1…1 do not lie", ids(2, 3, 7), input(7, 4), input(9, 4), -1)
+    .rejects("positions are f64", ids(2, 3, 7), input(7, 4), input(9, 4).as(DType::f64), 0)
+    .rejects("move them with to()", ids(2, 3, 7), input(7, 4).on_another_device(), no_positions, 0);
+
 // ---- Losses --------------------------------------------------------------------------------------------------------
 OP_TEST(cross_entropy, naive::cross_entropy, input(6, ragged).range(-9, 9), labels(6, ragged))
     .also(input(6, 10), labels(6, 10).ignoring_every(2))
@@ -205,7 +271,7 @@ OP_TEST(dropout, dropout_oracle, input(4, ragged), 0.5, RandomKey{7, 3, 1})
 
 TEST_CASE("every op of ops.h has a line here") {
   std::ifstream index(test::source_dir() + "/ops/ops.h");
-  const std::regex declaration(R"(^(?:inline )?Tensor (\w+)\(.*)");
+  const std::regex declaration(R"(^(?:inline )?(?:Tensor|Residual) (\w+)\(.*)");
   int ops = 0;
   std::smatch match;
   for (std::string line; std::getline(index, line);) {
