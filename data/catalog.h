@@ -12,6 +12,7 @@ struct DataKind {
   std::string name;                // "mnist"; with a file: "csv", written csv:FILE
   std::string what, size, origin;  // for people
   bool takes_file = false;
+  bool takes_task = false;    // written task:NAME
   bool fixed_split = false;   // has its own; --validation and --test do not apply
   bool by_place = false;      // splits by position; has a part for testing only where --test asks for one
   bool needs_folder = false;  // --data-dir
@@ -23,8 +24,8 @@ std::span<const DataKind> data_kinds();
 // "csv:data/iris.csv" as its kind and "data/iris.csv".
 struct DataSpec {
   const DataKind* kind;
-  std::string file;
-  std::string label() const;  // a short name for folders: "mnist", "iris"
+  std::string file;           // or task
+  std::string label() const;  // a short name for folders: "mnist", "iris", "sort"
 };
 // Throws UsageError for an unknown name (with the nearest), a missing file name, and a file where none belongs.
 DataSpec parse_data(std::string_view spec);
