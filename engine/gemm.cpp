@@ -28,6 +28,8 @@ void check_epilogue(const Gemm& g) {
   CHECK(g.aux == nullptr || g.is_backward() || (adds_bias && g.epilogue != Epilogue::bias),
         "gemm: aux belongs to bias_relu, bias_gelu, drelu or dgelu, got {}", name(g.epilogue));
   CHECK(g.aux == nullptr || g.batch == 1, "gemm: aux holds what belongs to one product, got a batch of {}", g.batch);
+  CHECK(g.output == nullptr || g.epilogue == Epilogue::drelu, "gemm: an output of relu goes with drelu, got {}",
+        name(g.epilogue));
   CHECK(g.bias_gradient == nullptr || g.is_backward(), "gemm: a bias gradient comes with drelu or dgelu, got {}",
         name(g.epilogue));
   CHECK(!g.is_backward() || g.beta == 0, "gemm: {} writes C, so beta must be 0, got {}", name(g.epilogue), g.beta);

@@ -34,8 +34,10 @@ struct Gemm {
   double alpha = 1, beta = 0;
   int64_t batch = 1, stride_a = 0, stride_b = 0, stride_c = 0;
   Epilogue epilogue = Epilogue::none;
-  const void* bias = nullptr;     // n values, the same for every product of a batch
-  void* aux = nullptr;            // gelu: m×n values. relu: relu_mask_bytes(m, n) bytes
+  const void* bias = nullptr;  // n values, the same for every product of a batch
+  void* aux = nullptr;         // gelu: m×n values. relu: relu_mask_bytes(m, n) bytes
+  // drelu, if given: what bias_relu left in C. For a library that writes masks of a shape and type, but reads none.
+  const void* output = nullptr;
   void* bias_gradient = nullptr;  // with drelu and dgelu, if given: Σ_i C[i][j] for each j, f64 for f64, else f32
 
   DType type_of_c() const { return c_dtype.value_or(dtype); }

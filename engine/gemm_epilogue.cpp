@@ -69,11 +69,13 @@ struct BiasGelu {
 template <class T>
 struct TimesReluSlope {
   T* c;
-  const uint8_t* mask;
+  const T* y;           // null: the mask says it
+  const uint8_t* mask;  // not read where there is y
   int64_t cols, row_bytes;
   HD void operator()(int64_t i) const {
     const int64_t j = i % cols;
-    if ((mask[i / cols * row_bytes + j / 8] >> (j % 8) & 1) == 0) c[i] = T(0);
+    const bool on = y ? Acc<T>(y[i]) > 0 : (mask[i / cols * row_bytes + j / 8] >> (j % 8) & 1) != 0;
+    if (!on) c[i] = T(0);
   }
 };
 
@@ -97,7 +99,8 @@ void apply_epilogue(Device device, const Gemm& g, T* c) {
       if (!mask) return each(device, count, BiasRelu<T>{c, bias, g.n});
       return each(device, g.m * row_bytes, BiasReluMask<T>{c, bias, mask, g.n, row_bytes});
     case Epilogue::bias_gelu: return each(device, count, BiasGelu<T>{c, bias, z, g.n});
-    case Epilogue::drelu: return each(device, count, TimesReluSlope<T>{c, mask, g.n, row_bytes});
+    case Epilogue::drelu:
+      return each(device, count, TimesReluSlope<T>{c, static_cast<const T*>(g.output), mask, g.n, row_bytes});
     case Epilogue::dgelu: return each(device, count, TimesGeluSlope<T>{c, z});
   }
 }
@@ -106,7 +109,7 @@ void apply_epilogue(Device device, const Gemm& g, T* c) {
 void gemm_in_steps(Device device, const Gemm& g, const std::function<bool(const Gemm&)>& library) {
   Gemm plain = g;
   plain.epilogue = Epilogue::none;
-  plain.bias = nullptr, plain.aux = nullptr, plain.bias_gradient = nullptr;
+  plain.bias = nullptr, plain.aux = nullptr, plain.output = nullptr, plain.bias_gradient = nullptr;
   if (g.k > 0)
     CHECK(library(plain), "gemm: the library has no algorithm for a plain product of {}x{}x{} in {}", g.m, g.n, g.k,
           name(g.dtype));

@@ -74,8 +74,10 @@ Tape::~Tape() { current() = outer_; }
 NoTape::NoTape() : outer_(std::exchange(Tape::current(), nullptr)) {}
 NoTape::~NoTape() { Tape::current() = outer_; }
 
+bool recording() { return Tape::current() != nullptr; }
+
 Tensor record(const char* op, Tensor y, const std::vector<const Tensor*>& inputs,
-              std::function<void(const Tensor& dy)> backward) {
+              std::function<void(const Tensor& dy)> backward, std::shared_ptr<Offer> offer) {
   const size_t saved = std::exchange(pending_saved_bytes(), 0);
   Tape* tape = Tape::current();
   const bool wanted = std::any_of(inputs.begin(), inputs.end(), [](const Tensor* x) { return x->wants_gradient(); });
@@ -83,9 +85,12 @@ Tensor record(const char* op, Tensor y, const std::vector<const Tensor*>& inputs
   if (!tape || !wanted) return y;
   CHECK(!tape->used_, "{}: this tape was already used by backward: record on a new one", op);
   y.grad = std::make_shared<GradSlot>();
-  Node node{op, Scope::path(), y.grad, {}, y.shape, y.dtype, saved, std::move(backward)};
-  for (const Tensor* x : inputs)
-    if (x->wants_gradient()) node.inputs.push_back(x->grad.get());
+  Node node{op, Scope::path(), y.grad, {}, y.shape, y.dtype, saved, std::move(backward), std::move(offer)};
+  for (const Tensor* x : inputs) {
+    if (!x->wants_gradient()) continue;
+    node.inputs.push_back(x->grad.get());
+    ++x->grad->uses;
+  }
   tape->nodes_.push_back(std::move(node));
   return y;
 }
@@ -99,6 +104,8 @@ void Tape::backward(const Tensor& loss, double seed) {
   CHECK(last != nodes_.rend(), "backward: this loss was not recorded on this tape");
   used_ = true;
   NoTape off;
+  // Not before: on another tape, y is a leaf, whose gradient is dL/dy.
+  for (const Node& node : nodes_) node.out->offer = node.offer;
   want(loss).give(Tensor::full(loss.shape, loss.dtype, loss.device(), seed));
   while (!nodes_.empty()) {
     Node node = std::move(nodes_.back());

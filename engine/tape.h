@@ -54,6 +54,10 @@ class Want {  // where the gradient with respect to one input goes
     const Target t = target();
     return {t.sum.ptr<T>(), t.add};
   }
+  bool fresh() const { return slot_->fresh; }
+  // What may be written instead of dL/dx, or null. Not when others want to add their part to dL/dx. Ask before
+  // target().
+  std::shared_ptr<Offer> offer() const { return fresh() && slot_->uses == 1 ? slot_->offer.lock() : nullptr; }
   void give(const Tensor& dx) const;  // the whole gradient is dx: shared by the first writer, added by later ones
 
  private:
@@ -73,6 +77,7 @@ struct Node {
   DType dtype;
   size_t saved_bytes;  // what keep() held first for this node
   std::function<void(const Tensor& dy)> backward;
+  std::shared_ptr<Offer> offer;  // may be null
 };
 
 // Records what its thread runs, from its construction until it dies; of several the innermost records. Tapes and
@@ -93,7 +98,9 @@ class Tape {
   size_t saved_bytes() const;
 
  private:
-  friend Tensor record(const char*, Tensor, const std::vector<const Tensor*>&, std::function<void(const Tensor&)>);
+  friend Tensor record(const char*, Tensor, const std::vector<const Tensor*>&, std::function<void(const Tensor&)>,
+                       std::shared_ptr<Offer>);
+  friend bool recording();
   friend class NoTape;
   static Tape*& current();
   std::vector<Node> nodes_;
@@ -112,8 +119,10 @@ class NoTape {  // its thread records nothing while it lives
   Tape* outer_;
 };
 
+bool recording();  // whether a tape of this thread records
+
 // y as an output of `op`: on the tape when one records and some input wants a gradient, else just y.
 Tensor record(const char* op, Tensor y, const std::vector<const Tensor*>& inputs,
-              std::function<void(const Tensor& dy)> backward);
+              std::function<void(const Tensor& dy)> backward, std::shared_ptr<Offer> offer = nullptr);
 
 }  // namespace tapedeck

@@ -11,6 +11,7 @@
 namespace tapedeck {
 
 struct GradSlot;
+struct Offer;
 
 struct Tensor {
   Storage data;
@@ -56,9 +57,11 @@ struct Tensor {
 
 // Where dL/dx gathers. The first writer writes, later ones add, so nothing is ever filled with zeros first.
 struct GradSlot {
-  Tensor sum;          // empty until the first write, or memory given beforehand
-  bool fresh = true;   // nobody has written yet
-  bool given = false;  // sum is memory given beforehand (a parameter's segment): write there and nowhere else
+  Tensor sum;                  // empty until the first write, or memory given beforehand
+  bool fresh = true;           // nobody has written yet
+  bool given = false;          // sum is memory given beforehand (a parameter's segment): write there and nowhere else
+  int uses = 0;                // as an input on some tape
+  std::weak_ptr<Offer> offer;  // while its tape runs backward: what dL/dx may be instead, see offer.h
 };
 
 // to = from, element by element on the same shape and dtype; either may be on any device. Refuses to change a tensor

@@ -1,6 +1,7 @@
 // linear   y = f(z),  z = x · weightᵀ + bias      dx = dz · weight,  dweight = dzᵀ · x,  dbias = Σ dz over the rows,
 //                                                 where dz = dy ∘ f'(z)
-// Every product is one gemm. Bias and activation are its epilogue where gemm has one; one pass makes dz and dbias.
+// Every product is one gemm. Bias and activation are its epilogue where gemm has one. Where the gemm that made dy did
+// not make dz and dbias of it (see engine/offer.h), one pass makes both.
 #include "engine/column_sums.h"
 #include "ops/ops.h"
 #include "ops/pointwise.h"
@@ -39,14 +40,28 @@ void activate(Activation activation, const Tensor& y, const Tensor& z) {
   });
 }
 
-// Makes bias and activation part of the product, as far as gemm can. True when the activation is.
-bool fuse(Gemm& g, const Tensor& bias, Activation activation, const Tensor& z) {
+// Makes bias and activation part of the product, as far as gemm can. True when the activation is. `mask` may be empty.
+bool fuse(Gemm& g, const Tensor& bias, Activation activation, const Tensor& z, const Tensor& mask) {
   if (!bias) return false;
   g.bias = bias.data.begin();
   g.epilogue = Epilogue::bias;
-  if (activation == Activation::relu) g.epilogue = Epilogue::bias_relu;
+  if (activation == Activation::relu) g.epilogue = Epilogue::bias_relu, g.aux = mask.data.begin();
   if (activation == Activation::gelu) g.epilogue = Epilogue::bias_gelu, g.aux = z.data.begin();
   return g.epilogue != Epilogue::bias;
+}
+
+// Memory for the mask that the backward epilogue of relu reads. None on the CPU, where writing it would be one more
+// pass of the forward, for the one that it saves; gelu's reads z, which is kept anyway.
+Tensor relu_mask(const Tensor& y, const Tensor& bias, Activation activation) {
+  if (activation != Activation::relu || !bias || y.device() == Device::cpu || !recording()) return {};
+  return Tensor::empty({y.rows(), relu_mask_row_bytes(y.cols()) / 4}, DType::i32, y.device());
+}
+
+std::shared_ptr<Offer> make_offer(Activation activation, const Tensor& y, const Tensor& z, const Tensor& mask,
+                                  const Want& dbias) {
+  if (mask) return std::make_shared<Offer>(Offer{Epilogue::drelu, keep(mask), keep(y), y.rows(), y.cols(), dbias});
+  if (activation != Activation::gelu) return nullptr;
+  return std::make_shared<Offer>(Offer{Epilogue::dgelu, keep(z), keep({}), y.rows(), y.cols(), dbias});
 }
 
 // One element of dz = dy ∘ f'(z), stored on the way to the column sums that are dbias. The slope reads z or y; the
@@ -114,22 +129,26 @@ Tensor linear(const Tensor& x, const Tensor& weight, const Tensor& bias, Activat
   const Needs needs = needs_of(activation);
   Tensor y = Tensor::like(x, x.shape.with_last(weight.shape[0]));
   const Tensor z = needs.input ? Tensor::like(y) : Tensor();  // else the activation runs in place
+  const Tensor mask = relu_mask(y, bias, activation);
   Gemm g = product(x, Transposed{weight});
-  const bool fused = fuse(g, bias, activation, z);
+  const bool fused = fuse(g, bias, activation, z, mask);
   const Tensor& target = z && !fused ? z : y;
   g.c = target.data.begin();
   gemm(x.device(), g);
   if (!fused) activate(activation, y, target);
 
   const Want dx = want(x), dweight = want(weight), dbias = want(bias);
+  const std::shared_ptr<Offer> offer = make_offer(activation, y, z, mask, dbias);
   return record(
       "linear", y, {&x, &weight, &bias},
-      [activation, dx, dweight, dbias, x = keep(dweight ? x : Tensor()), weight = keep(dx ? weight : Tensor()),
+      [activation, offer, dx, dweight, dbias, x = keep(dweight ? x : Tensor()), weight = keep(dx ? weight : Tensor()),
        z = keep(z), y = keep(needs.output ? y : Tensor())](const Tensor& dy) {
-        const Tensor dz = pre_activation_gradient(activation, dy, *z, *y, dbias);
+        const Activation left = offer && offer->taken ? Activation::none : activation;
+        const Tensor dz = pre_activation_gradient(left, dy, *z, *y, offer && offer->summed ? want({}) : dbias);
         if (dx) gemm_into(dx, product(dz, *weight));
         if (dweight) gemm_into(dweight, product(Transposed{dz}, *x));
-      });
+      },
+      offer);
 }
 
 }  // namespace tapedeck

@@ -1,7 +1,6 @@
 // product(a, b): the Gemm of two tensors as matrices [rows, cols], for matmul and linear; and where a gradient's goes.
 #pragma once
-#include "engine/gemm.h"
-#include "engine/tape.h"
+#include "engine/offer.h"
 
 namespace tapedeck {
 
@@ -37,8 +36,9 @@ inline Gemm product(const detail::Operand& a, const detail::Operand& b, int64_t 
   return g;
 }
 
-// Writes or adds the product to where a gradient gathers.
+// Writes or adds the product to where a gradient gathers. Takes an offer to go through an activation on the way.
 inline void gemm_into(const Want& want, Gemm g) {
+  if (const std::shared_ptr<Offer> offer = want.offer(); offer && offer->fits(g)) offer->take(g);
   const Want::Target target = want.target();
   g.c = target.sum.data.begin();
   g.beta = target.add ? 1 : 0;

@@ -103,6 +103,12 @@ TEST_CASE("cublaslt: relu's mask is read by the side that wrote it") {
   CHECK(s.run(forward));
   CHECK_THROWS_WITH_AS(s.whole()(backward),
                        doctest::Contains("wrote a mask of relu but cannot read it in 2x3x4 of f32"), Error);
+  const std::vector<float> y = {1, 0, 2, 0, 0, 3};
+  backward.output = y.data();  // tells as much
+  s.whole()(backward);
+  for (size_t i = 0; i < y.size(); ++i) CHECK_EQ(static_cast<const float*>(backward.c)[i], y[i] > 0 ? 4 : 0);
+  CHECK_EQ(std::vector<float>(sums.begin(), sums.begin() + 3), std::vector<float>{4, 0, 8});
+  backward.output = nullptr;
 
   s.fake.unknown_epilogues = {CUBLASLT_EPILOGUE_RELU_AUX_BIAS};
   s.restart(), std::filesystem::remove(s.file()), s.restart();

@@ -37,9 +37,11 @@ bool CublasLt::run(const Gemm& g, cudaStream_t stream, void* workspace, size_t w
   if (g.epilogue == Epilogue::drelu) {
     if (g.k == 0 || !its_own_masks_.contains(g.aux)) return false;  // k = 0 gives 0 whatever the mask says
     if (multiply(g, place, workspace_bytes)) return true;
-    CHECK(g.bias_gradient, "gemm: cuBLASLt wrote a mask of relu but cannot read it in {}: use another activation",
-          in_words(g));
-    return false;  // it is asked again without the bias gradient
+    CHECK(
+        g.bias_gradient || g.output,
+        "gemm: cuBLASLt wrote a mask of relu but cannot read it in {}: pass the output too, or use another activation",
+        in_words(g));
+    return false;  // it is asked again without the bias gradient; then a kernel of ours reads the output
   }
   const bool done = multiply(g, place, workspace_bytes);
   if (g.epilogue == Epilogue::bias_relu && g.aux) {
