@@ -11,19 +11,16 @@
 namespace tapedeck {
 
 struct Offer {
-  Epilogue epilogue;   // drelu or dgelu
-  Kept aux;            // what that reads: relu's mask, or z
-  Kept output;         // relu's, should the mask not be readable (see Gemm)
-  int64_t rows, cols;  // of y
+  Epilogue epilogue;  // drelu or dgelu
+  Kept aux;           // what that reads: relu's mask, or z
+  Kept output;        // relu's, should the mask not be readable (see Gemm)
   Want dbias;
   // What came of it, for the backward pass of what made y:
   bool taken = false;   // it gets dL/dz
   bool summed = false;  // and dbias is done
 
-  bool fits(const Gemm& g) const { return g.batch == 1 && g.m == rows && g.n == cols; }
-
-  // Makes g, which was to compute dL/dy, compute dL/dz, and dbias where it can: gemm's sums are f32 or f64, and
-  // written, not added to what is there.
+  // Makes g, one product that was to compute dL/dy, compute dL/dz, and dbias where it can: gemm's sums are f32 or f64,
+  // and written, not added to what is there.
   void take(Gemm& g) {
     taken = true;
     g.epilogue = epilogue;

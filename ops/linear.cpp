@@ -59,9 +59,9 @@ Tensor relu_mask(const Tensor& y, const Tensor& bias, Activation activation) {
 
 std::shared_ptr<Offer> make_offer(Activation activation, const Tensor& y, const Tensor& z, const Tensor& mask,
                                   const Want& dbias) {
-  if (mask) return std::make_shared<Offer>(Offer{Epilogue::drelu, keep(mask), keep(y), y.rows(), y.cols(), dbias});
+  if (mask) return std::make_shared<Offer>(Offer{Epilogue::drelu, keep(mask), keep(y), dbias});
   if (activation != Activation::gelu) return nullptr;
-  return std::make_shared<Offer>(Offer{Epilogue::dgelu, keep(z), keep({}), y.rows(), y.cols(), dbias});
+  return std::make_shared<Offer>(Offer{Epilogue::dgelu, keep(z), keep({}), dbias});
 }
 
 // One element of dz = dy ∘ f'(z), stored on the way to the column sums that are dbias. The slope reads z or y; the

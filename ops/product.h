@@ -38,7 +38,7 @@ inline Gemm product(const detail::Operand& a, const detail::Operand& b, int64_t 
 
 // Writes or adds the product to where a gradient gathers. Takes an offer to go through an activation on the way.
 inline void gemm_into(const Want& want, Gemm g) {
-  if (const std::shared_ptr<Offer> offer = want.offer(); offer && offer->fits(g)) offer->take(g);
+  if (const std::shared_ptr<Offer> offer = want.offer(); offer && g.batch == 1) offer->take(g);
   const Want::Target target = want.target();
   g.c = target.sum.data.begin();
   g.beta = target.add ? 1 : 0;
