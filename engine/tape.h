@@ -55,9 +55,8 @@ class Want {  // where the gradient with respect to one input goes
     return {t.sum.ptr<T>(), t.add};
   }
   bool fresh() const { return slot_->fresh; }
-  // What may be written instead of dL/dx, or null. Not when others want to add their part to dL/dx. Ask before
-  // target().
-  std::shared_ptr<Offer> offer() const { return fresh() && slot_->uses == 1 ? slot_->offer.lock() : nullptr; }
+  // What may be written instead of dL/dx, or null. Not where others use x too: they would add their part to dL/dx.
+  std::shared_ptr<Offer> offer() const { return slot_->uses == 1 ? slot_->offer.lock() : nullptr; }
   void give(const Tensor& dx) const;  // the whole gradient is dx: shared by the first writer, added by later ones
 
  private:
