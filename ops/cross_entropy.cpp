@@ -3,7 +3,8 @@
 // n counts the rows whose label is not ignored_label; with none the loss and every gradient are exactly 0.
 //
 // The softmax is never stored: backward makes it again from the logits and each row's maximum and log Σ e^(x − max).
-// These two are kept apart: added to a large maximum the logarithm would lose its digits.
+// These two are kept apart: added to a large maximum the logarithm would lose its digits. Where nobody else has the
+// logits any more, neither the caller nor another op of the tape, backward writes dx over them.
 //
 // n is counted on the device, so that no step waits for its labels. A label that names no class is an error on the cpu,
 // where the host can look at it at once; elsewhere the loss is NaN, and no memory is read by such a label.
@@ -109,11 +110,14 @@ Tensor cross_entropy(const Tensor& logits, const Tensor& labels) {
       "cross_entropy", loss, {&logits},
       [x = keep(logits), labels = keep(labels), top = keep(top), log_sum = keep(log_sum), factor = keep(factor),
        dx = want(logits)](const Tensor& dloss) {
+        const bool ours = !x->data.shared();
         with_dtype(x->dtype, [&]<class T>() {
+          const Into<T> into = ours ? Into<T>{x->ptr<T>()} : dx.into<T>();
           rows(x->device(), x->rows(),
                CrossEntropyBackward<T>{x->ptr<T>(), labels->ptr<int32_t>(), top->ptr<Acc<T>>(), log_sum->ptr<Acc<T>>(),
-                                       factor->ptr<Acc<T>>(), dloss.ptr<T>(), dx.into<T>(), x->cols()});
+                                       factor->ptr<Acc<T>>(), dloss.ptr<T>(), into, x->cols()});
         });
+        if (ours) dx.give(*x);
       });
 }
 

@@ -28,8 +28,9 @@ struct NormForward {  // one row per Block
   HD void operator()(Block b, int64_t row) const {
     const int64_t at = row * cols;
     const T* in = x + at;
-    if (branch) {  // a lane reads again what it wrote itself
+    if (branch) {
       b.each(cols, [&](int64_t j) { sum[at + j] = T(Acc<T>(x[at + j]) + Acc<T>(branch[at + j])); });
+      b.sync();
       in = sum + at;
     }
     normalise(b, in, y + at, row);
@@ -37,7 +38,9 @@ struct NormForward {  // one row per Block
   HD void normalise(Block b, const T* in, T* out, int64_t row) const {
     const T *const g = gain, *const h = bias;
     const Acc<T> share = Acc<T>(1) / Acc<T>(cols);
-    const Acc<T> middle = centered ? b.sum(cols, [&](int64_t j) { return Acc<T>(in[j]); }) * share : Acc<T>(0);
+    const Acc<T> origin = Acc<T>(in[0]);  // a row of equal numbers thus has exactly their mean
+    const Acc<T> middle =
+        centered ? origin + b.sum(cols, [&](int64_t j) { return Acc<T>(in[j]) - origin; }) * share : Acc<T>(0);
     const Acc<T> squares = b.sum(cols, [&](int64_t j) {
       const Acc<T> difference = Acc<T>(in[j]) - middle;
       return difference * difference;
