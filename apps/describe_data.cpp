@@ -9,6 +9,8 @@
 #include "apps/record.h"
 #include "data/byte_count.h"
 #include "data/encoding.h"
+#include "data/task_spec.h"
+#include "data/tokenizer.h"
 #include "data/utf8.h"
 
 namespace tapedeck {
@@ -63,28 +65,73 @@ std::vector<Split> splits(const Dataset& data) {
   return {{"train", data.train}, {"validation", data.validation}, {"test", data.test}};
 }
 
+// What a model is given of an example, and what it is asked for, in the vocabulary's characters.
+struct ShownExample {
+  std::string given, asked;
+};
+ShownExample first_example(const Dataset& data) {
+  const auto length = static_cast<size_t>(data.features), asked = static_cast<size_t>(data.sequences->answers_each());
+  std::vector<int32_t> tokens(length), answers(length);
+  const int32_t row = 0;
+  gather(data, {&row, 1}, tokens.data(), answers.data());
+  const Tokenizer tokenizer(data.encoding.class_names);
+  if (asked == length) return {tokenizer.decode(tokens), tokenizer.decode(answers)};
+  return {tokenizer.decode(std::span(tokens).first(length - asked + 1)),
+          tokenizer.decode(std::span(answers).last(asked))};
+}
+
+std::string what(const Dataset& data, const DataKind& kind) {
+  return kind.takes_task ? parse_task(data.name).kind->what : kind.what;
+}
+
+std::string sequences_text(const Dataset& data, const DataKind& kind) {
+  const auto [given, asked] = first_example(data);
+  std::string out = fmt::format("{}: {}\nfrom      {}\n", printable(data.name), what(data, kind), kind.origin);
+  if (kind.takes_task) out += fmt::format("takes     {}\n", parameters(*parse_task(data.name).kind));
+  out += fmt::format("rows      {} of {}, to answer at {} of them\naccuracy  of {}\n", data.rows(), data.shape,
+                     data.sequences->answers_each(), data.whole_examples ? "examples, all answers right" : "answers");
+  out += fmt::format("classes   {} tokens: {}\nexample   \"{}\"\nanswers   \"{}\"\n\n", data.classes,
+                     listed(data.encoding.class_names), printable(given), printable(asked));
+  for (const auto& [name, rows] : splits(data)) out += fmt::format("{:<10} {:>7}\n", name, rows.size());
+  if (data.tests_on_validation) out += "the test part is the validation part: --test FRACTION takes one of its own\n";
+  return out;
+}
+
+Json sequences_json(const Dataset& data) {
+  const auto [given, asked] = first_example(data);
+  return {{"answers_each", data.sequences->answers_each()},
+          {"accuracy_of", data.whole_examples ? "examples" : "answers"},
+          {"tests_on_validation", data.tests_on_validation},
+          {"example", {{"given", given}, {"asked", asked}}}};
+}
+
 }  // namespace
 
 Json dataset_json(const Dataset& data, const DataKind& kind) {
-  const ValueRange range = value_range(data);
   Json out = {{"format_version", kFormatVersion},
               {"name", data.name},
-              {"what", kind.what},
+              {"what", what(data, kind)},
               {"origin", kind.origin},
               {"rows", data.rows()},
               {"features", data.features},
               {"shape", data.shape},
-              {"classes", data.classes},
-              {"range", {range.low, range.high}}};
+              {"classes", data.classes}};
+  if (data.sequences) {
+    out.update(sequences_json(data));
+  } else {
+    const ValueRange range = value_range(data);
+    out["range"] = {range.low, range.high};
+  }
   if (!data.encoding.columns.empty() || kind.name == "csv") out["columns"] = data.encoding.columns;
   if (!data.encoding.class_names.empty()) out["class_names"] = data.encoding.class_names;
   for (const auto& [name, rows] : splits(data)) out["splits"][name] = {{"rows", rows.size()}};
-  if (data.classes > 0)
+  if (!data.labels.empty())
     for (const auto& [name, rows] : splits(data)) out["splits"][name]["class_counts"] = class_counts(data, rows);
   return out;
 }
 
 std::string dataset_text(const Dataset& data, const DataKind& kind) {
+  if (data.sequences) return sequences_text(data, kind);
   const ValueRange range = value_range(data);
   const Encoding& encoding = data.encoding;
   const bool flat = data.shape == std::to_string(data.features);

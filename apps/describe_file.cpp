@@ -3,6 +3,7 @@
 #include <cstring>
 #include <filesystem>
 #include <map>
+#include <span>
 
 #include "apps/describe_data.h"
 #include "data/csv_reader.h"
@@ -93,7 +94,8 @@ Json text_json(const std::string& path) {
   return {{"kind", "text"},
           {"characters", text.tokens.size()},
           {"vocabulary", text.vocabulary.size()},
-          {"different", text.vocabulary.str()}};
+          {"different", text.vocabulary.str()},
+          {"begins", text.vocabulary.decode(std::span(text.tokens).first(std::min<size_t>(text.tokens.size(), 40)))}};
 }
 
 }  // namespace

@@ -174,7 +174,7 @@ Dataset open_shard(const std::string& path, const Encoding* encoding) {
   const ShardHeader& header = shard->header();
   const ShardMetadata& metadata = shard->metadata();
   CHECK(header.answers != Answers::none,
-        "{}: is a text of {} characters, with nothing to predict for each; take a table", path, header.records);
+        "{}: is a text of {} characters kept as numbers; train on the text itself, text:FILE", path, header.records);
   Dataset data{.name = metadata.name,
                .shape = metadata.shape,
                .features = static_cast<int64_t>(header.features),

@@ -107,6 +107,8 @@ std::span<const std::byte> record_bytes(const Dataset& data, const Shard* shard,
 }  // namespace
 
 void write_shard(const std::string& path, const Dataset& data, const ShardProgress& progress) {
+  if (data.sequences)
+    throw UsageError(text("{}: its sequences are made as they are read, a shard has no use for them", data.name));
   const auto* shard = dynamic_cast<const Shard*>(data.records.get());
   std::vector<int32_t> rows = data.train;
   rows.insert(rows.end(), data.validation.begin(), data.validation.end());

@@ -68,6 +68,12 @@ std::span<const TaskKind> task_kinds() {
 
 std::string task_names() { return joined(names()); }
 
+std::string parameters(const TaskKind& kind) {
+  std::vector<std::string> ranges;
+  for (const TaskParameter& p : kind.parameters) ranges.push_back(range(p));
+  return joined(ranges);
+}
+
 double TaskSpec::operator[](std::string_view parameter) const {
   for (size_t i = 0; i < values.size(); ++i)
     if (kind->parameters[i].name == parameter) return values[i];
@@ -80,18 +86,14 @@ TaskSpec parse_task(std::string_view spec) {
   TaskSpec task{.kind = &find_task(take_until(rest, ':')), .values = {}};
   const std::vector<TaskParameter>& known = task.kind->parameters;
   std::vector<bool> given(known.size());
-  std::vector<std::string> ranges;
-  for (const TaskParameter& p : known) {
-    task.values.push_back(p.fallback);
-    ranges.push_back(range(p));
-  }
+  for (const TaskParameter& p : known) task.values.push_back(p.fallback);
   while (!rest.empty()) {
     std::string_view word = take_until(rest, ',');
     const std::string_view name = take_until(word, '=');
     const auto found = std::find_if(known.begin(), known.end(), [&](const TaskParameter& p) { return p.name == name; });
     if (found == known.end())
-      throw UsageError(
-          text("task:{}: \"{}\" is no parameter of {}, which has {}", spec, name, task.kind->name, joined(ranges)));
+      throw UsageError(text("task:{}: \"{}\" is no parameter of {}, which has {}", spec, name, task.kind->name,
+                            parameters(*task.kind)));
     const auto i = static_cast<size_t>(found - known.begin());
     if (given[i]) throw UsageError(text("task:{}: {} is given twice", spec, name));
     given[i] = true;

@@ -20,6 +20,8 @@ struct TaskKind {
 std::span<const TaskKind> task_kinds();
 std::string task_names();  // "copy, reverse, …"
 
+std::string parameters(const TaskKind& kind);  // "length (a whole number from 1 to 256), …"
+
 struct TaskSpec {
   const TaskKind* kind;
   std::vector<double> values;                           // one a parameter of the kind

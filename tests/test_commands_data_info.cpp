@@ -1,4 +1,5 @@
 // tapedeck data info FILE: what a file is, told by its content.
+#include <algorithm>
 #include <filesystem>
 
 #include "data/npy.h"
@@ -94,8 +95,47 @@ TEST_CASE("data info tells CSV, npy, IDX, safetensors and text by content") {
   CHECK(text["kind"] == "text");
   CHECK(text["characters"] == 22);
   CHECK(text["vocabulary"] == 13);
-  CHECK(info("text:" + folder / "anything") == text);
+  CHECK(text["begins"] == verse);
   CHECK(mentions(tapedeck::test::tapedeck({"data", "info", folder / "anything"}).out, {"text", "\\n", "Ä"}));
+}
+
+TEST_CASE("data info of a text shows its windows, vocabulary and parts") {
+  const TemporaryFolder folder;
+  std::string verses;
+  for (int i = 0; i < 100; ++i) verses += "Meer und Wind\n";
+  const std::string file = "text:" + folder.write("sea.txt", text_bytes(verses));
+  const Json said = info(file);
+  CHECK(said["rows"] == 1400 - 64);
+  CHECK(said["shape"] == "64 tokens");
+  CHECK(said["classes"] == 10);
+  CHECK(said["class_names"][0] == "\n");
+  CHECK(said["answers_each"] == 64);
+  CHECK(said["accuracy_of"] == "answers");
+  CHECK(said["example"]["given"] == verses.substr(0, 64));
+  CHECK(said["example"]["asked"] == verses.substr(1, 64));
+  CHECK(said["splits"]["train"]["rows"] == 1260 - 64);
+  CHECK(said["splits"]["validation"]["rows"] == 2);
+  CHECK_FALSE(said.contains("range"));
+  CHECK(
+      mentions(tapedeck::test::tapedeck({"data", "info", file}).out,
+               {"sea: ", "1336 of 64 tokens", "10 tokens", "\"Meer und Wind?Meer", "the test part is the validation"}));
+  CHECK(tapedeck::test::tapedeck({"data", "info", file, "--order", "0", "--json"}).json().size() == 1260 - 64);
+  CHECK(mentions(failure({"text:" + folder.write("s.txt", text_bytes("short"))}), {"has 5 tokens", "need 65"}));
+}
+
+TEST_CASE("data info of a task shows a question with its answer and the parameters") {
+  const Json said = info("task:sort:length=4,symbols=10");
+  CHECK(said["rows"] == 202000);
+  CHECK(said["classes"] == 11);
+  CHECK(said["accuracy_of"] == "examples");
+  std::string given = said["example"]["given"], asked = said["example"]["asked"];
+  CHECK(given.back() == '=');
+  given.pop_back();
+  std::sort(given.begin(), given.end());
+  CHECK(given == asked);
+  CHECK(mentions(tapedeck::test::tapedeck({"data", "info", "task:modadd"}).out,
+                 {"modadd: a + b modulo p", "p (a whole number from 11 to 499)", "98 tokens: 0, 1,", " =\"", "3764"}));
+  CHECK(mentions(failure({"task:srot"}), {"did you mean sort?"}));
 }
 
 // Fault: nothing said whether the first row was taken for a header.

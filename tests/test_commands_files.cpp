@@ -61,5 +61,5 @@ TEST_CASE("train refuses a label that is none before its first step, with file, 
   CHECK(contains(missing.err, "--label FILE"));
   const Outcome text = train({"--data", "text:" + csv});
   CHECK(text.code == exit_usage);
-  CHECK(contains(text.err, "t: has 15 tokens, but a window of 64"));
+  CHECK(contains(text.err, "t.csv: has 15 tokens, but a window of 64"));
 }

@@ -1,9 +1,11 @@
 // Text as windows of tokens, what a person types as tokens, and what holds for every data set of sequences.
 #include "data/sequences.h"
 
+#include <filesystem>
 #include <numeric>
 
 #include "data/catalog.h"
+#include "data/shard_writer.h"
 #include "data/text.h"
 #include "data/tokenizer.h"
 #include "engine/check.h"
@@ -168,6 +170,16 @@ TEST_CASE("sequences: check refuses what does not fit together") {
   refuses([](Dataset& d) { d.tests_on_validation = false; }, "row 180 is in two splits");
   refuses([](Dataset& d) { d.train.push_back(180); }, "row 180 is in two splits");
   refuses([](Dataset& d) { d.train.clear(); }, "a split has no rows");
+}
+
+TEST_CASE("sequences: no shard is made of them, and a text kept in one is not trained on") {
+  const TemporaryFolder folder;
+  CHECK_THROWS_WITH_AS(write_shard(folder / "x.shard", load(letters(200), {.context = 6})),
+                       Contains("play: its sequences are made as they are read"), UsageError);
+  CHECK_FALSE(std::filesystem::exists(folder / "x.shard"));
+  const Text text = read_text(folder.write("t.txt", text_bytes(letters(100))));
+  write_shard(folder / "x.shard", "t", text, 10, 0);
+  CHECK_THROWS_WITH_AS(load_dataset("shard:" + folder / "x.shard"), Contains("train on the text itself"), Error);
 }
 
 // Fault: a prompt with a character that the model never saw ended in an error of some table.
