@@ -2,6 +2,7 @@
 
 #include <algorithm>
 #include <cstring>
+#include <iterator>
 #include <utility>
 
 #include "engine/address_sanitizer.h"
@@ -23,6 +24,7 @@ bool intact(const char* buffer, size_t size, size_t padded) {
 
 void RedZones::open(char* buffer, size_t size, size_t padded) {
   std::lock_guard lock(mutex_);
+  forget_overlapping(buffer, padded);
   unpoison(buffer, padded);
   std::memset(buffer, 0xff, size);
   std::memset(buffer + size, red_zone_byte, padded - size);
@@ -37,11 +39,26 @@ void RedZones::close(char* buffer) noexcept {
   const auto found = open_.find(buffer);
   if (found == open_.end()) return;
   const auto [size, padded] = found->second;
-  if (overrun_.empty() && !intact(buffer, size, padded))
-    overrun_ = "a buffer of " + std::to_string(size) + " bytes, freed since";
-  open_.erase(found);
+  forget(found);
   poison(buffer, padded);
   emulation::device_released(buffer, size);
+}
+
+void RedZones::forget(Open::iterator buffer) {
+  const auto [size, padded] = buffer->second;
+  if (overrun_.empty() && !intact(buffer->first, size, padded))
+    overrun_ = "a buffer of " + std::to_string(size) + " bytes, freed since";
+  open_.erase(buffer);
+}
+
+// What a graph leaves behind when it has run may lie where it had a buffer before that, and has again in its next run.
+void RedZones::forget_overlapping(char* begin, size_t bytes) {
+  auto buffer = open_.lower_bound(begin + bytes);
+  while (buffer != open_.begin()) {
+    const auto before = std::prev(buffer);
+    if (before->first + before->second.padded <= begin) break;
+    forget(before);
+  }
 }
 
 void RedZones::check() {

@@ -25,8 +25,12 @@ class RedZones {
   struct Buffer {
     size_t size, padded;
   };
+  using Open = std::map<char*, Buffer>;
+  void forget(Open::iterator buffer);
+  void forget_overlapping(char* begin, size_t bytes);
+
   std::mutex mutex_;
-  std::map<char*, Buffer> open_;
+  Open open_;
   std::string overrun_;  // found when a buffer was closed, reported by the next check
 };
 

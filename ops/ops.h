@@ -50,6 +50,17 @@ Residual add_rms_norm(const Tensor& x, const Tensor& branch, const Tensor& gain,
 // An id that the table does not have: Error on the cpu, elsewhere a row of NaN (embedding.cpp)
 Tensor embedding(const Tensor& ids, const Tensor& table, const Tensor& positions = {}, int64_t first = 0);
 
+// Attention (attention.cpp, attention_composed.cpp). In each row of qkv [B, T, 3·C] lie C queries, C keys, C values; head
+// h has the numbers h·d to (h + 1)·d of each, d = C / heads. y [B, T, C] = softmax(q · kᵀ / √d) · v in each head
+// [Vaswani et al. 2017].
+struct AttentionMask {
+  bool causal = true;                              // a position sees itself and those before it
+  Tensor lengths = {};                             // i32 [B], 0…T: positions of an example from there on do not exist;
+};                                                 // their y is 0 and passes no gradient. Empty: all exist
+Tensor composed_attention(const Tensor& qkv, int64_t heads, const AttentionMask& mask);  // of matmul and masked_softmax
+Tensor attention_weights(const Tensor& qkv, int64_t heads, const AttentionMask& mask);   // [B, heads, T, T]
+Tensor masked_softmax(const Tensor& scores, double scale, const AttentionMask& mask);    // [B, heads, T, T]; masked: 0
+
 // Losses, each one number (cross_entropy.cpp, mse.cpp)
 constexpr int32_t ignored_label = -1;              // such a row counts neither in the mean nor in any gradient
 Tensor cross_entropy(const Tensor& logits, const Tensor& labels);  // [N, C], [N]: mean −log softmax[label], 0 if all ignored

@@ -155,6 +155,51 @@ inline Array embedding(const Array& ids, const Array& table, const Array& positi
   return y;
 }
 
+// ---- Attention -----------------------------------------------------------------------------------------------------
+// Of query i of an example: how many keys it sees. lengths of rank 0: every position exists.
+inline int64_t keys_seen(const Array& lengths, bool causal, int64_t example, int64_t i, int64_t t) {
+  const int64_t exist = lengths.shape.rank() == 0 ? t : static_cast<int64_t>(lengths[example]);
+  if (i >= exist) return 0;
+  return causal ? i + 1 : exist;
+}
+
+inline Array masked_softmax(Array x, const Array& lengths, double scale, bool causal) {
+  const int64_t t = x.shape[3], rows_of_example = x.shape[1] * t;
+  for (int64_t row = 0; row < x.shape.rows(); ++row) {
+    const int64_t n = keys_seen(lengths, causal, row / rows_of_example, row % t, t);
+    double top = -INFINITY, total = 0;
+    for (int64_t j = 0; j < n; ++j) top = std::max(top, scale * x[row * t + j]);
+    for (int64_t j = 0; j < n; ++j) total += std::exp(scale * x[row * t + j] - top);
+    for (int64_t j = 0; j < t; ++j) x[row * t + j] = j < n ? std::exp(scale * x[row * t + j] - top) / total : 0;
+  }
+  return x;
+}
+
+inline Array attention_weights(const Array& qkv, const Array& lengths, int64_t heads, bool causal) {
+  const int64_t batch = qkv.shape[0], t = qkv.shape[1], c = qkv.shape[2] / 3, d = c / heads;
+  Array scores({batch, heads, t, t});
+  for (int64_t b = 0, to = 0; b < batch; ++b)
+    for (int64_t h = 0; h < heads; ++h)
+      for (int64_t i = 0; i < t; ++i)
+        for (int64_t j = 0; j < t; ++j, ++to)
+          for (int64_t l = h * d; l < h * d + d; ++l)
+            scores[to] += qkv[(b * t + i) * 3 * c + l] * qkv[(b * t + j) * 3 * c + c + l];
+  return masked_softmax(scores, lengths, 1 / std::sqrt(static_cast<double>(d)), causal);
+}
+
+inline Array attention(const Array& qkv, const Array& lengths, int64_t heads, bool causal) {
+  const int64_t batch = qkv.shape[0], t = qkv.shape[1], c = qkv.shape[2] / 3, d = c / heads;
+  const Array weights = attention_weights(qkv, lengths, heads, causal);
+  Array y({batch, t, c});
+  for (int64_t b = 0; b < batch; ++b)
+    for (int64_t i = 0; i < t; ++i)
+      for (int64_t l = 0; l < c; ++l)
+        for (int64_t j = 0; j < t; ++j)
+          y[(b * t + i) * c + l] +=
+              weights[((b * heads + l / d) * t + i) * t + j] * qkv[(b * t + j) * 3 * c + 2 * c + l];
+  return y;
+}
+
 // ---- One number ----------------------------------------------------------------------------------------------------
 inline Array one_number(double value) { return Array({}, {value}); }
 
