@@ -110,7 +110,7 @@ Tensor cross_entropy(const Tensor& logits, const Tensor& labels) {
       "cross_entropy", loss, {&logits},
       [x = keep(logits), labels = keep(labels), top = keep(top), log_sum = keep(log_sum), factor = keep(factor),
        dx = want(logits)](const Tensor& dloss) {
-        const bool ours = !x->data.shared();
+        const bool ours = dx.fresh() && !x->data.shared();
         with_dtype(x->dtype, [&]<class T>() {
           const Into<T> into = ours ? Into<T>{x->ptr<T>()} : dx.into<T>();
           rows(x->device(), x->rows(),
