@@ -103,14 +103,7 @@ Tensor project(const std::vector<Tensor>& uses, const Tensor& r) {
   });
 }
 
-// The gradients' memory is there before the capture, as a parameter's is: a replay then writes its intermediate values
-// to no memory that has outlived it.
-void replay(Device device, const std::vector<Tensor>& inputs, const std::function<void()>& pass) {
-  for (const Tensor& x : inputs) {
-    if (!x.wants_gradient() || x.grad->given) continue;
-    x.grad->sum = Tensor::like(x);
-    x.grad->given = true;
-  }
+void replay(Device device, const std::function<void()>& pass) {
   const auto graph = backend(device).capture(pass);
   for (int i = 0; i < 3; ++i) graph->replay();
 }
@@ -147,7 +140,7 @@ Outcome run(const Setting& s, const How& how) {
     const Array r = projections(y[0].shape);
     const Tensor dy = to_tensor(r, y[0].dtype, how.device);
     if (how.replayed)
-      replay(how.device, inputs, [&] {
+      replay(how.device, [&] {
         Tape captured;
         forward();
         captured.backward(project(y, dy));
