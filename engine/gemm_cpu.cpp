@@ -11,8 +11,6 @@
 #include "engine/launch.h"
 
 namespace tapedeck {
-namespace {
-
 template <class T>
 void multiply(const GemmPart<T>& p) {
 #if defined(TAPEDECK_HAVE_ONEDNN)
@@ -21,6 +19,10 @@ void multiply(const GemmPart<T>& p) {
 #endif
   gemm_eigen(p);
 }
+template void multiply(const GemmPart<float>&);
+template void multiply(const GemmPart<double>&);
+
+namespace {
 
 // relu and its mask, on part of a row that begins at a whole byte of the mask: bit j % 8 of byte j / 8 is column j.
 template <class T>

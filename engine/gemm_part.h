@@ -19,6 +19,10 @@ struct GemmPart {
   int64_t ldc;
 };
 
+// The product on the calling thread alone: of f32 by oneDNN where there is one, else by Eigen.
+template <class T>
+void multiply(const GemmPart<T>& part);  // gemm_cpu.cpp
+
 template <class T>
 void gemm_eigen(const GemmPart<T>& part);       // gemm_eigen.cpp
 void gemm_onednn(const GemmPart<float>& part);  // gemm_onednn.cpp, in builds with oneDNN

@@ -50,13 +50,14 @@ Residual add_rms_norm(const Tensor& x, const Tensor& branch, const Tensor& gain,
 // An id that the table does not have: Error on the cpu, elsewhere a row of NaN (embedding.cpp)
 Tensor embedding(const Tensor& ids, const Tensor& table, const Tensor& positions = {}, int64_t first = 0);
 
-// Attention (attention.cpp, attention_composed.cpp). In each row of qkv [B, T, 3·C] lie C queries, C keys, C values; head
-// h has the numbers h·d to (h + 1)·d of each, d = C / heads. y [B, T, C] = softmax(q · kᵀ / √d) · v in each head
-// [Vaswani et al. 2017].
+// Attention (attention*.cpp; for generation key_value_cache.h). In each row of qkv [B, T, 3·C] lie C queries, C keys, C
+// values; head h has the numbers h·d to (h + 1)·d of each, d = C / heads. y [B, T, C] = softmax(q · kᵀ / √d) · v in each
+// head [Vaswani et al. 2017].
 struct AttentionMask {
   bool causal = true;                              // a position sees itself and those before it
   Tensor lengths = {};                             // i32 [B], 0…T: positions of an example from there on do not exist;
 };                                                 // their y is 0 and passes no gradient. Empty: all exist
+Tensor attention(const Tensor& qkv, int64_t heads, const AttentionMask& mask);           // fused: no T × T matrix exists
 Tensor composed_attention(const Tensor& qkv, int64_t heads, const AttentionMask& mask);  // of matmul and masked_softmax
 Tensor attention_weights(const Tensor& qkv, int64_t heads, const AttentionMask& mask);   // [B, heads, T, T]
 Tensor masked_softmax(const Tensor& scores, double scale, const AttentionMask& mask);    // [B, heads, T, T]; masked: 0
