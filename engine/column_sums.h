@@ -5,6 +5,8 @@
 //                        their sums, a matrix of one row a chunk, are summed likewise in a second stage. Atomic adds
 //                        would need no such matrix, but add in another order every time.
 #pragma once
+#include <algorithm>
+
 #include "engine/launch.h"
 #include "engine/tensor.h"
 
@@ -35,6 +37,13 @@ struct Element {  // value() of a plain sum: element (i, j) of a matrix
   int64_t cols;
   HD Acc<T> operator()(int64_t i, int64_t j) const { return Acc<T>(x[i * cols + j]); }
 };
+
+// Columns that one Block sums side by side: a warp's width, or, on the CPU, a strip for each thread.
+inline int column_width(Device device, int64_t cols) {
+  if (device != Device::cpu) return 32;
+  const int64_t share = (cols / threads() + 63) / 64 * 64;  // whole cache lines
+  return static_cast<int>(std::clamp<int64_t>(share, 64, Block::max_column_width));
+}
 
 namespace detail {
 inline constexpr int column_lanes = 256;

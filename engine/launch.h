@@ -16,8 +16,8 @@
 #include "engine/device.h"
 #include "engine/dtype.h"
 #include "engine/emulation/emulated_device.h"
-#include "engine/emulation/kernel_name.h"
 #include "engine/into.h"
+#include "engine/kernel_name.h"
 #include "engine/pack.h"
 #include "engine/parallel.h"
 #if defined(__CUDACC__)
@@ -72,7 +72,7 @@ void run_lane(const void* kernel, int64_t block, int lane) {
 // On a device with lanes: queues kernel(block, lane, shared memory) for every lane of every block.
 template <class F, class Kernel>
 void launch(Device device, const Kernel& kernel, int64_t blocks, int lanes, size_t shared_bytes) {
-  const char* const name = emulation::kernel_name<F>();
+  const char* const name = kernel_name<F>();
   if (device == Device::cuda) {
     launch_on_gpu(name, kernel, blocks, lanes, shared_bytes);
   } else {
@@ -199,13 +199,6 @@ void map(Device device, int64_t n, Into<Out> out, const F& f, const In*... in) {
     detail::run_map<true>(device, n, out.p, f, in...);
   else
     detail::run_map<false>(device, n, out.p, f, in...);
-}
-
-// Columns that one Block sums side by side in column_sums: a warp's width, or, on the CPU, a strip for each thread.
-inline int column_width(Device device, int64_t cols) {
-  if (device != Device::cpu) return 32;
-  const int64_t share = (cols / threads() + 63) / 64 * 64;  // whole cache lines
-  return static_cast<int>(std::clamp<int64_t>(share, 64, Block::max_column_width));
 }
 
 }  // namespace tapedeck

@@ -5,7 +5,7 @@
 
 #include "engine/check.h"
 #include "engine/emulation/block_engine.h"
-#include "engine/emulation/kernel_name.h"
+#include "engine/kernel_name.h"
 
 #undef CHECK  // below it is doctest's
 #include <doctest/doctest.h>

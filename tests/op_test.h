@@ -100,14 +100,14 @@ class Line {
 
   template <class... Arguments>
   Line& also(const Arguments&... arguments) {
-    Case c = bad_call(arguments...);
+    Case c = without_oracle(arguments...);
     c.oracle = [oracle = oracle_, arguments...](const std::vector<Array>& x) { return call(oracle, x, arguments...); };
     test_.cases.push_back(c);
     return *this;
   }
   template <class... Arguments>
   Line& rejects(const char* words, const Arguments&... arguments) {
-    test_.rejections.push_back({words, bad_call(arguments...)});
+    test_.rejections.push_back({words, without_oracle(arguments...)});
     return *this;
   }
   Line& zero_gradient_at(int64_t ragged_extent) {
@@ -117,7 +117,7 @@ class Line {
 
  private:
   template <class... Arguments>
-  Case bad_call(const Arguments&... arguments) const {  // one that needs no oracle
+  Case without_oracle(const Arguments&... arguments) const {
     Case c;
     const auto note = [&]<class A>(const A& argument) {
       if constexpr (std::is_same_v<A, Input>) c.inputs.push_back(argument);

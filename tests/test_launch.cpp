@@ -11,6 +11,7 @@
 #include <thread>
 #include <vector>
 
+#include "engine/column_sums.h"
 #include "engine/tensor.h"
 #include "tests/settings.h"
 

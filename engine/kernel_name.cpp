@@ -1,8 +1,8 @@
-#include "engine/emulation/kernel_name.h"
+#include "engine/kernel_name.h"
 
 #include <string_view>
 
-namespace tapedeck::emulation {
+namespace tapedeck {
 
 std::string readable_name(const char* pretty_function) {
   std::string name = pretty_function;
@@ -19,4 +19,4 @@ std::string readable_name(const char* pretty_function) {
   return name;
 }
 
-}  // namespace tapedeck::emulation
+}  // namespace tapedeck

@@ -2,7 +2,7 @@
 #pragma once
 #include <string>
 
-namespace tapedeck::emulation {
+namespace tapedeck {
 
 // From what the compiler calls a function template of F; g++ says "… [with F = NAME]", clang "… [F = NAME]".
 std::string readable_name(const char* pretty_function);
@@ -13,4 +13,4 @@ const char* kernel_name() {
   return name.c_str();
 }
 
-}  // namespace tapedeck::emulation
+}  // namespace tapedeck
