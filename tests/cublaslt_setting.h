@@ -37,8 +37,8 @@ struct CublasLtSetting {
   void restart() {  // as the next run of the program
     lt.reset();
     CublasLtHost host;
-    host.capturing = [this](cudaStream_t) { return capturing; };
-    host.seconds = [this](cudaStream_t, const std::function<void()>& work) {
+    host.capturing = [this] { return capturing; };
+    host.seconds = [this](const std::function<void()>& work) {
       ++timed;
       work();
       return seconds.at(static_cast<size_t>(std::max(fake.last_algorithm, 0)));
@@ -48,7 +48,7 @@ struct CublasLtSetting {
     };
     lt = std::make_unique<CublasLt>(test::fake_cublaslt_functions(), host, "Test GPU");
   }
-  bool run(const Gemm& g) { return lt->run(g, nullptr, nullptr, workspace_bytes); }
+  bool run(const Gemm& g) { return lt->run(g, {nullptr, nullptr, workspace_bytes}); }
   std::function<void(const Gemm&)> whole() {  // as a device's gemm
     return [this](const Gemm& g) { gemm_by_library(Device::cpu, g, [this](const Gemm& part) { return run(part); }); };
   }

@@ -31,19 +31,18 @@ CublasLt::CublasLt(const CublasLtFunctions& functions, CublasLtHost host, const 
 
 CublasLt::~CublasLt() { f_.destroy(handle_); }
 
-bool CublasLt::run(const Gemm& g, cudaStream_t stream, void* workspace, size_t workspace_bytes) {
-  const Place place{stream, workspace};
+bool CublasLt::run(const Gemm& g, const Place& place) {
   // Only cuBLASLt can read its masks, and it only its own: a mask goes to the side that wrote it.
   if (g.epilogue == Epilogue::drelu) {
     if (g.k == 0 || !its_own_masks_.contains(g.aux)) return false;  // k = 0 gives 0 whatever the mask says
-    if (multiply(g, place, workspace_bytes)) return true;
+    if (multiply(g, place)) return true;
     CHECK(
         g.bias_gradient || g.output,
         "gemm: cuBLASLt wrote a mask of relu but cannot read it in {}: pass the output too, or use another activation",
         in_words(g));
     return false;  // it is asked again without the bias gradient; then a kernel of ours reads the output
   }
-  const bool done = multiply(g, place, workspace_bytes);
+  const bool done = multiply(g, place);
   if (g.epilogue == Epilogue::bias_relu && g.aux) {
     if (done)
       its_own_masks_.insert(g.aux);
@@ -53,9 +52,9 @@ bool CublasLt::run(const Gemm& g, cudaStream_t stream, void* workspace, size_t w
   return done;
 }
 
-bool CublasLt::multiply(const Gemm& g, const Place& place, size_t workspace_bytes) {
+bool CublasLt::multiply(const Gemm& g, const Place& place) {
   if (g.k == 0 || !CublasLtProblem::can_express(g)) return false;
-  const CublasLtProblem problem(f_, g, workspace_bytes);
+  const CublasLtProblem problem(f_, g, place.workspace_bytes);
   cublasLtMatmulAlgo_t algorithm;
   if (!choose(problem, g, place, algorithm)) return false;
   check_cublaslt(f_, problem.multiply(handle_, algorithm, g.c, place.workspace, place.stream), "cublasLtMatmul", g);
@@ -79,7 +78,7 @@ bool CublasLt::choose(const CublasLtProblem& problem, const Gemm& g, const Place
     impossible_.insert(key);
     return false;
   }
-  if (host_.capturing(place.stream)) {
+  if (host_.capturing()) {
     chosen = candidates.front();
     return true;
   }
@@ -101,8 +100,7 @@ cublasLtMatmulAlgo_t CublasLt::fastest(const CublasLtProblem& problem, const Gem
   bool any = false;
   for (const cublasLtMatmulAlgo_t& candidate : candidates) {
     const auto once = [&] {
-      return host_.seconds(place.stream,
-                           [&] { status = problem.multiply(handle_, candidate, out, place.workspace, place.stream); });
+      return host_.seconds([&] { status = problem.multiply(handle_, candidate, out, place.workspace, place.stream); });
     };
     once();  // loads the kernel
     if (status != CUBLAS_STATUS_SUCCESS) continue;

@@ -13,9 +13,9 @@
 namespace tapedeck {
 
 struct CublasLtHost {
-  std::function<bool(cudaStream_t)> capturing;
+  std::function<bool()> capturing;
   // Seconds that what `work` asks of the stream takes; waits for it.
-  std::function<double(cudaStream_t, const std::function<void()>& work)> seconds;
+  std::function<double(const std::function<void()>& work)> seconds;
   std::function<std::shared_ptr<void>(size_t bytes)> scratch;  // device memory
 };
 
@@ -32,21 +32,22 @@ class CublasLt {
   CublasLt(const CublasLt&) = delete;
   CublasLt& operator=(const CublasLt&) = delete;
 
-  // Asks the stream for g, a checked product that has elements. The workspace belongs to this stream alone. False
-  // where cuBLASLt has no algorithm, or k = 0: nothing has happened then. Throws Error for any other failure.
-  // While the stream is captured nothing can be timed: a product that was never met before takes the first algorithm
-  // that cuBLASLt proposes, and is timed when it next comes outside of a capture.
-  bool run(const Gemm& g, cudaStream_t stream, void* workspace, size_t workspace_bytes);
-
- private:
   struct Place {  // where a product runs
     cudaStream_t stream;
-    void* workspace;
+    void* workspace;  // of this stream alone
+    size_t workspace_bytes;
   };
+  // Asks the stream for g, a checked product that has elements. False where cuBLASLt has no algorithm, or k = 0: nothing
+  // has happened then. Throws Error for any other failure. While the stream is captured nothing can be timed: a product
+  // that was never met before takes the first algorithm that cuBLASLt proposes, and is timed when it next comes outside
+  // of a capture.
+  bool run(const Gemm& g, const Place& place);
+
+ private:
   bool choose(const CublasLtProblem& problem, const Gemm& g, const Place& place, cublasLtMatmulAlgo_t& chosen);
   cublasLtMatmulAlgo_t fastest(const CublasLtProblem& problem, const Gemm& g, const Place& place,
                                const std::vector<cublasLtMatmulAlgo_t>& candidates) const;
-  bool multiply(const Gemm& g, const Place& place, size_t workspace_bytes);
+  bool multiply(const Gemm& g, const Place& place);
 
   const CublasLtFunctions& f_;
   const CublasLtHost host_;

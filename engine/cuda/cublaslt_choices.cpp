@@ -76,14 +76,15 @@ void CublasLtChoices::remember(const std::string& key, const cublasLtMatmulAlgo_
 }
 
 void CublasLtChoices::write() {
+  std::map<std::string, cublasLtMatmulAlgo_t> all = choices_;
   if (std::ifstream in(file_); in)
-    if (auto of_others = read(in)) choices_.merge(*of_others);  // ours win
+    if (auto of_others = read(in)) all.merge(*of_others);
   std::error_code error;
   std::filesystem::create_directories(file_.parent_path(), error);
   const std::filesystem::path temporary = file_.string() + text(".{}", static_cast<int64_t>(getpid()));
   std::ofstream out(temporary);
   out << first_line << '\n';
-  for (const auto& [key, algorithm] : choices_) out << key << ": " << hex(algorithm) << '\n';
+  for (const auto& [key, algorithm] : all) out << key << ": " << hex(algorithm) << '\n';
   out.close();
   if (out) std::filesystem::rename(temporary, file_, error);
   if ((!out || error) && !std::exchange(noted_, true))

@@ -24,7 +24,7 @@ class CublasLtChoices {
   void forget(const std::string& key) { choices_.erase(key); }
 
  private:
-  void write();
+  void write();  // ours, and of the others those that we have not
   const std::filesystem::path file_;
   std::map<std::string, cublasLtMatmulAlgo_t> choices_;
   bool noted_ = false;

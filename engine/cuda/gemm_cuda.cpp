@@ -14,7 +14,7 @@ namespace {
 
 Gpu this_gpu() { return gpus().at(static_cast<size_t>(chosen_gpu())); }
 
-double seconds_of(cudaStream_t, const std::function<void()>& work) {
+double seconds_of(const std::function<void()>& work) {
   StreamEvent begin, end;
   begin.record(Queue::compute);
   work();
@@ -36,7 +36,7 @@ CublasLt& GemmCuda::library() {
   if (!library_)
     library_ = std::make_unique<CublasLt>(
         cublaslt_functions(),
-        CublasLtHost{[](cudaStream_t) { return capturing(); }, seconds_of,
+        CublasLtHost{capturing, seconds_of,
                      [this](size_t bytes) {
                        return std::shared_ptr<void>(arena_.allocate(bytes), [this](void* p) { arena_.release(p); });
                      }},
@@ -46,7 +46,7 @@ CublasLt& GemmCuda::library() {
 
 void GemmCuda::run(const Gemm& g) {
   gemm_by_library(Device::cuda, g, [this](const Gemm& part) {
-    return library().run(part, stream(Queue::compute), workspace_, workspace_bytes_);
+    return library().run(part, {stream(Queue::compute), workspace_, workspace_bytes_});
   });
 }
 
