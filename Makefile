@@ -13,11 +13,12 @@ export DEBIAN_FRONTEND = noninteractive
 
 comma = ,
 debug = -DCMAKE_BUILD_TYPE=Debug -DCMAKE_CXX_FLAGS_DEBUG="-O1 -g1"
-# $(call build,FOLDER,CMAKE OPTIONS,TARGET): configure the first time (Ninja where there is one) or for OPTIONS, then build.
+# $(call build,FOLDER,CMAKE OPTIONS,TARGET): configure, a new folder for Ninja where there is one, then build. An older
+# folder keeps its generator but gets today's options.
 define build
 	@if test -e $(1)/CTestTestfile.cmake; then generator=; \
 	elif command -v ninja >/dev/null; then generator=Ninja; else generator="Unix Makefiles"; fi; \
-	if test -n "$$generator" -o -n '$(OPTIONS)'; then cmake -S . -B $(1) $${generator:+-G "$$generator"} $(2) $(OPTIONS); fi
+	cmake -S . -B $(1) $${generator:+-G "$$generator"} $(2) $(OPTIONS)
 	@cmake --build $(1) -j $(JOBS) $(if $(3),--target $(3))
 endef
 define ctest

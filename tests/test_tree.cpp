@@ -5,6 +5,7 @@
 #include <cstdlib>
 #include <filesystem>
 #include <fstream>
+#include <functional>
 #include <map>
 #include <regex>
 #include <set>
@@ -142,6 +143,30 @@ TEST_CASE("fmt stays out of headers, which nvcc reads") {
         INFO(file.path << " includes " << include);
         CHECK(file.path.ends_with(".cpp"));
       }
+}
+
+TEST_CASE("whoever comes by engine/launch.h includes it, so that a build with CUDA gives the file to nvcc") {
+  // Fault: the C++ compiler makes the kernels of a file that launches by way of another header, and on a GPU they
+  // throw.
+  std::map<std::string, std::vector<std::string>> includes;
+  for (const File& file : files_in({"engine", "ops", "data", "apps", "tests"}, {".h", ".cpp"}))
+    includes[file.path] = file.includes;
+  const std::function<void(const std::string&, std::set<std::string>&)> follow = [&](const std::string& path,
+                                                                                     std::set<std::string>& seen) {
+    if (includes.contains(path) && seen.insert(path).second)
+      for (const std::string& next : includes.at(path)) follow(next, seen);
+  };
+  int launching = 0;
+  for (const auto& [path, own] : includes) {
+    if (!path.ends_with(".cpp") || path.starts_with("ops/")) continue;  // nvcc compiles all of ops/
+    std::set<std::string> seen;
+    follow(path, seen);
+    if (!seen.contains("engine/launch.h")) continue;
+    ++launching;
+    INFO(path);
+    CHECK(std::find(own.begin(), own.end(), "engine/launch.h") != own.end());
+  }
+  CHECK(launching > 10);
 }
 
 TEST_CASE("a test that launches kernels puts itself into our namespace") {

@@ -2,8 +2,8 @@
 #   tapedeck_cuda            TRUE in a build with CUDA
 #   tapedeck_cuda_headers    the folder of cuda_runtime_api.h and cublasLt.h
 #   tapedeck_mark_cuda(...)  of these sources, those that launch kernels are compiled by nvcc
-# Files that launch include engine/launch.h themselves; all of ops/ does. tests/test_tree.cpp holds that no other file
-# comes by that header, because a kernel compiled by the C++ compiler alone cannot run on a GPU.
+# Files outside of ops/ that launch include engine/launch.h themselves. tests/test_tree.cpp holds that no other file comes
+# by that header, because a kernel compiled by the C++ compiler alone cannot run on a GPU.
 function(tapedeck_mark_cuda)
   if(NOT tapedeck_cuda)
     return()
@@ -19,7 +19,7 @@ function(tapedeck_mark_cuda)
   endforeach()
 endfunction()
 
-if(TAPEDECK_CUDA STREQUAL "off")
+if(TAPEDECK_CUDA STREQUAL "off" OR TAPEDECK_RACE)
   return()
 endif()
 
@@ -61,6 +61,7 @@ if(NOT architectures)
 endif()
 
 set(CMAKE_CUDA_COMPILER ${TAPEDECK_NVCC})
+set(CMAKE_CUDA_HOST_COMPILER ${CMAKE_CXX_COMPILER})  # nvcc would take the first g++ on PATH
 set(CMAKE_CUDA_ARCHITECTURES ${architectures})
 set(CMAKE_CUDA_RUNTIME_LIBRARY Static)  # the program starts where there is no CUDA
 enable_language(CUDA)
