@@ -21,7 +21,7 @@ struct LossSum {
 struct RunState {
   int64_t step = 0, examples = 0;  // finished steps, and the examples they took
   int64_t optimizer_steps = 0;     // those that changed the weights; the device counts, a checkpoint asks it
-  int64_t batches = 0;             // forwards ever: the step number of dropout's random numbers
+  int64_t batches = 0;             // asked for, ever: a checkpoint hands it to the device, which counts for dropout
 
   struct Window {                // the step that has begun, up to --accumulate batches
     int64_t size = 0, seen = 0;  // examples it will take, and those that have been learnt from; 0: not begun

@@ -20,7 +20,7 @@ std::shared_ptr<Event> StepsInFlight::now() const {
   return event;
 }
 
-// While the device is ahead of us a step begins where the one before ends: what lies between belongs to it.
+// While we are ahead of the device a step begins where the one before ends: what lies between belongs to it.
 void StepsInFlight::begin() { began_ = steps_.empty() ? now() : steps_.back().done; }
 
 double StepsInFlight::seconds_so_far() const {

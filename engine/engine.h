@@ -1,4 +1,5 @@
-// tapedeck's engine: numbers, memory, devices and the tape; it knows no op. This header includes all of it.
+// tapedeck's engine: numbers, memory, devices and the tape; it knows no op. This header includes what most
+// who use it need.
 //
 // A map of the house, in the order that a newcomer reads:
 //   apps/models/mlp.h       a model, as one would draw it
@@ -18,6 +19,7 @@
 //   device, backend, gemm   what differs between devices; gemm is one contract for all
 //   device_value            one number or struct in a device's memory, that kernels read and change
 //   parallel                the CPU's team of threads
+//   into, pack, column_sums what kernels write through, load by, and sum columns with
 //   pinned, step_graph      host memory that a device copies by itself; a step captured once and replayed
 //   emulation/              the emulated device: GPU blocks as fibers, queues, graphs, a race detector
 //   cuda/                   the GPU: streams, graphs, cuBLASLt

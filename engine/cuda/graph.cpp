@@ -53,7 +53,7 @@ bool capturing() { return flag(); }
 
 std::unique_ptr<Graph> capture(const std::function<void()>& work) {
   CHECK(!capturing(), "capture: a step is being captured already; end that one first");
-  // Of this thread alone: others, which load data, may go on allocating and copying.
+  // Of this thread alone: others, which load data, may go on pinning memory and copying on the transfer queue.
   check(cudaStreamBeginCapture(stream(Queue::compute), cudaStreamCaptureModeThreadLocal), "cudaStreamBeginCapture");
   flag() = true;
   Recorded recorded;
