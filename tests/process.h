@@ -13,8 +13,10 @@
 #include <stdexcept>
 #include <string>
 #include <thread>
+#include <utility>
 #include <vector>
 
+#include "tests/gpu.h"
 #include "tests/this_build.h"
 
 namespace tapedeck::test {
@@ -24,6 +26,7 @@ class Process {
   // tapedeck train …, its two streams going to files in `folder`.
   Process(std::vector<std::string> words, const std::string& folder)
       : out_(folder + "/stdout.txt"), err_(folder + "/stderr.txt") {
+    words = on_cpu(std::move(words));
     words.insert(words.begin(), build_dir() + "/tapedeck");
     std::vector<char*> argv;
     for (std::string& word : words) argv.push_back(word.data());

@@ -10,6 +10,7 @@
 #include "apps/cli.h"
 #include "apps/commands.h"
 #include "engine/backend.h"
+#include "tests/gpu.h"
 #include "tests/settings.h"
 
 namespace tapedeck::test {
@@ -24,7 +25,8 @@ struct Outcome {
 inline Outcome tapedeck(const std::vector<std::string>& words) {
   const Threads as_before(threads());
   std::vector<const char*> argv = {"tapedeck"};
-  for (const std::string& word : words) argv.push_back(word.c_str());
+  const std::vector<std::string> all_words = on_cpu(words);
+  for (const std::string& word : all_words) argv.push_back(word.c_str());
   std::ostringstream out, err;
   std::streambuf* const cout_before = std::cout.rdbuf(out.rdbuf());
   std::streambuf* const cerr_before = std::cerr.rdbuf(err.rdbuf());

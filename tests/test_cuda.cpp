@@ -10,6 +10,7 @@
 #include "tests/gpu.h"
 #include "tests/process.h"
 #include "tests/runs.h"
+#include "tests/training.h"
 
 #undef CHECK  // below it is doctest's
 #include <doctest/doctest.h>
@@ -68,7 +69,7 @@ TEST_CASE("cuda: where it cannot be used, --device cuda says why in one line") {
 TEST_CASE("cuda: without a GPU --device auto computes on the CPU, and a build with CUDA says why") {
   const HiddenGpus hidden;
   const TemporaryFolder folder;
-  Process process(short_run + Words{"--out", folder / "run"}, folder.path());
+  Process process(short_run + Words{"--device", "auto", "--out", folder / "run"}, folder.path());
   REQUIRE(process.wait() == exit_done);
   INFO(process.err());
   CHECK(contains(process.err(), "computing on the CPU: " + why_hidden()) == built_with_cuda());
@@ -77,7 +78,7 @@ TEST_CASE("cuda: without a GPU --device auto computes on the CPU, and a build wi
   CHECK(machine["gpu"].is_null());
   CHECK(machine["driver"].is_null());
 
-  Process quiet(short_run + Words{"--out", folder / "quiet", "--quiet"}, folder.path());
+  Process quiet(short_run + Words{"--device", "auto", "--out", folder / "quiet", "--quiet"}, folder.path());
   REQUIRE(quiet.wait() == exit_done);
   CHECK(quiet.err().empty());
 }
@@ -127,10 +128,26 @@ TEST_CASE("cuda: a device's name is read to its last letter") {
   check_one_line(outcome.err);
 }
 
+// Fault: a test that means the CPU runs on the GPU of the machine, and passes or fails by another's rounding.
+TEST_CASE("cuda: a command line of a test that does not say where computes on the CPU, GPU or not") {
+  CHECK(on_cpu({"train", "--steps", "1"}, true) == Words{"train", "--steps", "1", "--device", "cpu"});
+  CHECK(on_cpu({"bench", "step"}, true) == Words{"bench", "step", "--device", "cpu"});
+  for (const Words& as_it_is :
+       {Words{"train", "--device", "auto"}, Words{"train", "--device=cuda"}, Words{"data", "list"},
+        Words{"train", "--resume", "run"}, Words{"train", "--config=x"}, Words{}})
+    CHECK(on_cpu(as_it_is, true) == as_it_is);
+  CHECK(on_cpu({"train"}, false) == Words{"train"});
+  const Outcome outcome = tapedeck::test::tapedeck(short_run + Words{"--json", "--quiet"});
+  REQUIRE(outcome.code == exit_done);
+  CHECK(outcome.json()["device"] == "cpu");
+  Training training({{"data", "blobs"}, {"hidden", "8"}});
+  CHECK(training.device == Device::cpu);
+}
+
 TEST_CASE("on a GPU: --device auto takes it, and the run's folder names it") {
   if (no_gpu()) return;
   const TemporaryFolder folder;
-  Process process(short_run + Words{"--out", folder / "run"}, folder.path());
+  Process process(short_run + Words{"--device", "auto", "--out", folder / "run"}, folder.path());
   REQUIRE(process.wait() == exit_done);
   const Json machine = read_json(folder / "run/machine.json");
   CHECK(machine["device"] == "cuda:0");

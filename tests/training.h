@@ -1,5 +1,7 @@
 // One run of the trainer inside a test, from options as on the command line, without a folder.
 #pragma once
+#include <algorithm>
+#include <cmath>
 #include <sstream>
 #include <string>
 #include <vector>
@@ -11,13 +13,20 @@ namespace tapedeck::test {
 struct Training {
   // `log` sees what a log file would.
   explicit Training(const std::vector<Setting>& options, std::streambuf* log = nullptr)
-      : config(configure("train", options)),
+      : config(configure("train", with_device(options))),
         device(prepare_machine(config)),
         dtype(find_precision(config)),
         problem(config, device, dtype),
         stream(log ? log : ignored.rdbuf()),
         progress(stream, false, log == nullptr),
         trainer(config, problem, device, clock, progress, nullptr) {}
+
+  static std::vector<Setting> with_device(std::vector<Setting> options) {  // the CPU where they do not say
+    const bool says =
+        std::any_of(options.begin(), options.end(), [](const Setting& s) { return s.option == "device"; });
+    if (!says && why_no_cuda().empty()) options.push_back({"device", "cpu"});
+    return options;
+  }
 
   std::vector<double> weights() const { return trainer.learner().parameters.values().doubles(); }
 
