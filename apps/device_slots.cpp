@@ -10,12 +10,7 @@ DeviceSlots::DeviceSlots(const Problem& problem, int64_t capacity)
   }
 }
 
-DeviceSlots::~DeviceSlots() {
-  try {
-    backend_.sync();
-  } catch (const std::exception&) {  // NOLINT(bugprone-empty-catch): whoever waits next for a result hears of it
-  }
-}
+DeviceSlots::~DeviceSlots() { backend_.sync_quietly(); }
 
 void DeviceSlots::fill(const BatchBuffer& from) {
   backend_.record(*slots_[current_].done, Queue::compute);

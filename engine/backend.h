@@ -36,6 +36,8 @@ class Backend {
   virtual void gemm(const Gemm& g) = 0;
   virtual void launched(const char* kernel) = 0;  // called after each kernel: where a device checks for faults
   virtual void sync() = 0;                        // returns when everything asked so far, of any queue, has happened
+  // For destructors: the same, but what fails is thrown by whoever waits next. While capturing it waits for nothing.
+  virtual void sync_quietly() noexcept;
 
   // On the compute queue; either side may be the host's memory, and such a copy has happened when the call returns.
   // Throws Error while capturing where a side is the host's.
@@ -59,6 +61,9 @@ class Backend {
   // once it waits for an event of the capture, and must be joined before the end. What `work` throws ends the capture.
   virtual std::unique_ptr<Graph> capture(const std::function<void()>& work);
 };
+
+// Throws the Error that whoever reads or waits while a step is captured gets; `what`: "copy", "sync", …
+[[noreturn]] void refuse_while_capturing(const char* what);
 
 Backend& backend(Device device);  // throws Error when this machine or build has no such device
 

@@ -5,7 +5,7 @@
 #include <cstring>
 #include <new>
 
-#include "engine/backend.h"
+#include "engine/backends.h"
 #include "engine/gemm_devices.h"
 
 namespace tapedeck {

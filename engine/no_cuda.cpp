@@ -1,11 +1,10 @@
 // What a build without CUDA says of GPUs. A build with CUDA has engine/cuda in its place.
+#include "engine/backends.h"
 #include "engine/check.h"
-#include "engine/device.h"
 #include "engine/gpu.h"
+#include "engine/launch.h"
 
 namespace tapedeck {
-
-class Backend;
 
 bool built_with_cuda() { return false; }
 std::string why_no_cuda() { return "this program was built without CUDA"; }

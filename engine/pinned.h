@@ -9,13 +9,11 @@ namespace tapedeck {
 class PinnedBuffer {
  public:
   PinnedBuffer(Device device, size_t bytes) : device_(device), memory_(backend(device).pin(bytes)) {}
-  // Waits for the device, which may still use it; what fails there shows at the next wait of somebody who can throw.
+  // Waits for the device, which may still use it. While a step is captured nobody can wait: let no buffer die there that
+  // a queue has been given before.
   ~PinnedBuffer() {
     if (!memory_) return;
-    try {
-      backend(device_).sync();
-    } catch (const std::exception&) {  // NOLINT(bugprone-empty-catch)
-    }
+    backend(device_).sync_quietly();
     backend(device_).unpin(memory_);
   }
   PinnedBuffer(PinnedBuffer&& other) noexcept

@@ -22,24 +22,20 @@ StepGraph::StepGraph(Device device, bool on)
         text("--graph on: {} has no graphs to capture: use --graph off, or another --device", name(device)));
 }
 
-StepGraph::~StepGraph() {
-  try {
-    backend_.sync();
-  } catch (const std::exception&) {  // NOLINT(bugprone-empty-catch): whoever waits next for a result hears of it
-  }
-}
+StepGraph::~StepGraph() { backend_.sync_quietly(); }
 
 void StepGraph::run(const Key& key, const std::function<void()>& work) {
   if (!on_) return work();
   Step& step = steps_[key];
-  if (!step.ran) {
-    work();  // plainly once: what a device prepares at first use happens here
-    step.ran = true;
-    return;
-  }
-  if (!step.graph) {
-    backend_.arena().start_holding(*memory_);
+  if (step.graph) return step.graph->replay();
+  {
+    backend_.arena().start_holding(*memory_);  // for the plain run too: it takes none beside the graphs'
     const Holding holding{backend_.arena(), memory_};
+    if (!step.ran) {
+      work();  // plainly once: what a device prepares at first use happens here
+      step.ran = true;
+      return;
+    }
     step.graph = backend_.capture(work);
   }
   step.graph->replay();

@@ -125,6 +125,8 @@ void copy(const Tensor& to, const Tensor& from) {
         from.shape, name(to.dtype), to.shape);
   CHECK(to && from, "copy: this tensor has no memory: it was never given a value");
   check_not_kept(to, "copy");
+  const bool on_cpu = to.device() == Device::cpu || from.device() == Device::cpu;
+  if (!on_cpu && to.device() != from.device()) return copy(to, from.to(Device::cpu));  // neither reaches the other's
   const Device device = to.device() != Device::cpu ? to.device() : from.device();
   backend(device).copy(to.data.begin(), from.data.begin(), to.bytes());
 }

@@ -3,10 +3,10 @@
 #include <algorithm>
 #include <cmath>
 #include <random>
-#include <utility>
 
 #include "engine/emulation/emulated_device.h"
 #include "tests/gpu.h"
+#include "tests/settings.h"
 
 namespace tapedeck::op_test {
 
@@ -79,20 +79,6 @@ std::string How::str() const {
 // ---- A run ---------------------------------------------------------------------------------------------------------
 namespace {
 
-class LaneOrder {  // of the emulated device, while it lives; in reverse nothing runs before somebody waits, either
- public:
-  explicit LaneOrder(emulation::Order order)
-      : mode_(order == emulation::Order::reverse ? emulation::Mode::lazy : emulation::Mode::eager),
-        before_(std::exchange(emulation::options().order, order)) {}
-  ~LaneOrder() { emulation::options().order = before_; }
-  LaneOrder(const LaneOrder&) = delete;
-  LaneOrder& operator=(const LaneOrder&) = delete;
-
- private:
-  emulation::UseMode mode_;
-  emulation::Order before_;
-};
-
 // L = Σ r ∘ y, summed over all uses: written by hand, so that the ruler is made of no op. Its own value is of no
 // interest, only that dL/dy = r.
 Tensor project(const std::vector<Tensor>& uses, const Tensor& r) {
@@ -116,7 +102,9 @@ void check_untouched(const Tensor& t, const Array& before, const std::string& wh
 
 Outcome run(const Setting& s, const How& how) {
   DOCTEST_INFO(s.str(), " on ", how.str());
-  const LaneOrder lanes(how.order);
+  const test::LaneOrder lanes(how.order);  // in reverse nothing runs before somebody waits, either
+  const emulation::UseMode mode(how.order == emulation::Order::reverse ? emulation::Mode::lazy
+                                                                       : emulation::Mode::eager);
   std::vector<Tensor> inputs;
   for (size_t i = 0; i < s.inputs.size(); ++i) {
     const bool again = how.same_input && i > 0;

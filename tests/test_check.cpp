@@ -10,6 +10,7 @@
 #include "engine/scope.h"
 #include "engine/shape.h"
 #include "engine/tape.h"
+#include "tests/message_of.h"
 
 namespace {
 
@@ -26,15 +27,7 @@ constexpr int refuse_line = __LINE__ - 1;
 namespace tapedeck {
 namespace {
 
-template <class F>
-std::string message_of(const F& f) {
-  try {
-    f();
-  } catch (const Error& e) {
-    return e.what();
-  }
-  return "nothing was thrown";
-}
+using test::message_of;
 
 TEST_CASE("check: a message ends in the place inside the project") {
   CHECK_EQ(message_of([] { refuse(4, 3); }),

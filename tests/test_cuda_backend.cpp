@@ -1,6 +1,5 @@
 // What only a GPU can show of Device::cuda: launches, the two queues, host copies of every size, events, capture.
 #include <cmath>
-#include <functional>
 #include <string>
 #include <thread>
 #include <vector>
@@ -10,6 +9,7 @@
 #include "engine/pinned.h"
 #include "engine/tensor.h"
 #include "tests/gpu.h"
+#include "tests/message_of.h"
 
 #undef CHECK  // below it is doctest's
 #include <doctest/doctest.h>
@@ -17,6 +17,7 @@
 namespace tapedeck {
 namespace {
 
+using test::message_of;
 using test::no_gpu;
 
 Backend& gpu() { return backend(Device::cuda); }
@@ -48,15 +49,6 @@ struct Count {  // a kernel that takes a while
 
 Tensor numbers(int64_t n, double value) { return Tensor::full({n}, DType::f32, Device::cuda, value); }
 
-std::string error(const std::function<void()>& f) {
-  try {
-    f();
-  } catch (const Error& e) {
-    return e.what();
-  }
-  return "no error";
-}
-
 }  // namespace
 
 TEST_CASE("on a GPU: kernels compute what the CPU does, at ragged sizes, by warps and blocks") {
@@ -87,6 +79,15 @@ TEST_CASE("on a GPU: copies of any size arrive whole, and the source may change 
     copy(y, x);
     CHECK(y.values<float>() == before);
   }
+}
+
+TEST_CASE("on a GPU: a tensor goes from the emulated device to the GPU and back") {
+  if (no_gpu()) return;
+  const Tensor here = Tensor::full({1000}, DType::f32, Device::emulated, 7);
+  const Tensor there = here.to(Device::cuda);
+  CHECK(there.doubles() == here.doubles());
+  fill(there, 8);
+  CHECK(there.to(Device::emulated).doubles() == std::vector<double>(1000, 8));
 }
 
 TEST_CASE("on a GPU: an event orders the transfer queue before the compute queue, from another thread too") {
@@ -145,10 +146,11 @@ TEST_CASE("on a GPU: a captured graph runs at replay only, and again each time")
 TEST_CASE("on a GPU: what may not be done while capturing is refused in words, and ends the capture") {
   if (no_gpu()) return;
   const Tensor x = numbers(8, 1);
-  const std::string read = error([&] { gpu().capture([&] { x.doubles(); }); });
+  const std::string read = message_of([&] { gpu().capture([&] { x.doubles(); }); });
   CHECK(read.find("a step is being captured; return the tensor from the step and read it after replay") !=
         std::string::npos);
-  CHECK(error([&] { gpu().capture([&] { gpu().sync(); }); }).find("a step is being captured") != std::string::npos);
+  CHECK(message_of([&] { gpu().capture([&] { gpu().sync(); }); }).find("a step is being captured") !=
+        std::string::npos);
   CHECK_FALSE(gpu().capturing());
   CHECK(x.doubles()[0] == 1);
   const auto graph = gpu().capture([&] { PinnedBuffer small(Device::cuda, 8), moved(std::move(small)); });
@@ -159,8 +161,9 @@ TEST_CASE("on a GPU: a queued copy of memory that is not pinned is refused") {
   if (no_gpu()) return;
   std::vector<float> pageable(8);
   const Tensor x = numbers(8, 1);
-  CHECK(error([&] { gpu().copy_later(Queue::transfer, x.data.begin(), pageable.data(), 32); }).find("not pinned") !=
-        std::string::npos);
+  CHECK(message_of([&] {
+          gpu().copy_later(Queue::transfer, x.data.begin(), pageable.data(), 32);
+        }).find("not pinned") != std::string::npos);
 }
 
 }  // namespace tapedeck

@@ -5,6 +5,7 @@
 #include "engine/launch.h"
 #include "engine/step_graph.h"
 #include "tests/gpu.h"
+#include "tests/settings.h"
 #include "tests/training.h"
 
 #undef CHECK  // below it is doctest's
@@ -41,17 +42,6 @@ struct Cursor {  // examples given so far, where a step finds it
   int64_t* ptr() const { return static_cast<int64_t*>(memory.begin()); }
   void advance(int64_t by) const { each(memory.device(), 1, Advance{ptr(), by}); }
   Storage memory;
-};
-
-class Order {
- public:
-  explicit Order(emulation::Order order) : before_(std::exchange(emulation::options().order, order)) {}
-  ~Order() { emulation::options().order = before_; }
-  Order(const Order&) = delete;
-  Order& operator=(const Order&) = delete;
-
- private:
-  emulation::Order before_;
 };
 
 // What a run of `steps` batches saw, the host waiting for nothing but what the feed waits for: each step copies its
@@ -128,7 +118,7 @@ TEST_CASE("every batch arrives whole on a device, copied or gathered, with slow 
               INFO("pixels " << pixels << ", regression " << regression << ", " << name(dtype) << ", lazy "
                              << (mode == emulation::Mode::lazy) << ", graph " << graph);
               const emulation::UseMode use(mode);
-              const Order in_order(order);
+              const test::LaneOrder in_order(order);
               check_whole(problem, all, graph);
             }
       }

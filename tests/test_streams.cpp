@@ -4,13 +4,17 @@
 #include <cmath>
 #include <cstdio>
 #include <cstring>
+#include <functional>
 #include <string>
 #include <vector>
 
 #include "engine/emulation/emulated_device.h"
 #include "engine/emulation/race_detector.h"
 #include "engine/launch.h"
+#include "engine/pinned.h"
 #include "engine/tensor.h"
+#include "tests/message_of.h"
+#include "tests/settings.h"
 
 #undef CHECK  // below it is doctest's
 #include <doctest/doctest.h>
@@ -21,6 +25,7 @@ namespace {
 using emulation::Mode;
 using emulation::Order;
 using emulation::UseMode;
+using test::message_of;
 
 Backend& device() { return backend(Device::emulated); }
 
@@ -33,14 +38,6 @@ struct Pinned {  // n floats
   float* p;
 };
 
-struct InOrder {
-  explicit InOrder(Order order) : before(emulation::options().order) { emulation::options().order = order; }
-  ~InOrder() { emulation::options().order = before; }
-  InOrder(const InOrder&) = delete;
-  InOrder& operator=(const InOrder&) = delete;
-  Order before;
-};
-
 struct AddTo {  // y += x
   const float* x;
   float* y;
@@ -49,14 +46,6 @@ struct AddTo {  // y += x
 void add(const Tensor& y, const Tensor& x) { each(Device::emulated, y.count(), AddTo{x.ptr<float>(), y.ptr<float>()}); }
 Tensor numbers(float value) { return Tensor::full({8}, DType::f32, Device::emulated, static_cast<double>(value)); }
 
-std::string error(const std::function<void()>& f) {
-  try {
-    f();
-  } catch (const Error& e) {
-    return e.what();
-  }
-  return "no error";
-}
 bool has(const std::string& text, const char* part) { return text.find(part) != std::string::npos; }
 
 TEST_CASE("streams: deferred work has run when a value is read, and not before") {
@@ -100,21 +89,44 @@ TEST_CASE("streams: pinned memory that is written or freed before its copy has r
   for (size_t i = 0; i < 8; ++i) from.p[i] = 1;
   device().copy_later(Queue::transfer, x.ptr<float>(), from.p, from.bytes);
   from.p[3] = 2;
-  CHECK(has(error([] { device().sync(); }), "copy from the host: its pinned source was written to before it ran"));
+  CHECK(has(message_of([] { device().sync(); }), "copy from the host: its pinned source was written to before it ran"));
   {
     Pinned gone(8);
     device().copy_later(Queue::transfer, x.ptr<float>(), gone.p, gone.bytes);
   }
-  CHECK(has(error([] { device().sync(); }), "copy from the host: its pinned source was freed before it ran"));
+  CHECK(has(message_of([] { device().sync(); }), "copy from the host: its pinned source was freed before it ran"));
   std::vector<float> pageable(8);
-  CHECK(has(error([&] { device().copy_later(Queue::transfer, x.ptr<float>(), pageable.data(), 32); }), "not pinned"));
-  CHECK_EQ(error([] { device().sync(); }), "no error");  // what had failed is forgotten
+  CHECK(has(message_of([&] { device().copy_later(Queue::transfer, x.ptr<float>(), pageable.data(), 32); }),
+            "not pinned"));
+  CHECK_EQ(message_of([] { device().sync(); }), "nothing was thrown");  // what had failed is forgotten
+}
+
+TEST_CASE("streams: what fails where nobody can hear of it is thrown by whoever waits next") {
+  // Fault: a destructor waits and swallows what it is told, and the run goes on with numbers that were never computed.
+  const UseMode lazy(Mode::lazy);
+  const Tensor x = numbers(0);
+  const char* const what = "its pinned source was written to before it ran";
+  const auto fail_unheard = [&] {
+    PinnedBuffer from(Device::emulated, 8 * sizeof(float));
+    std::memset(from.begin(), 0, 8 * sizeof(float));
+    device().copy_later(Queue::transfer, x.ptr<float>(), from.begin(), 8 * sizeof(float));
+    static_cast<float*>(from.begin())[3] = 2;
+  };
+  const auto event = device().event();
+  for (const auto& wait : std::vector<std::function<void()>>{[] { device().sync(); }, [&] { (void)x.doubles(); },
+                                                             [&] { device().wait(*event); }}) {
+    fail_unheard();
+    device().record(*event, Queue::compute);
+    add(x, x);
+    CHECK(has(message_of(wait), what));
+    CHECK_EQ(message_of(wait), "nothing was thrown");
+  }
 }
 
 // y = the sum of what a loader copies beside: one batch, or, without the event, perhaps none of it.
 double batch_through_queues(bool with_event, Order order) {
   const UseMode lazy(Mode::lazy);
-  const InOrder in_order(order);
+  const test::LaneOrder in_order(order);
   const Tensor x = numbers(0), y = numbers(0);
   Pinned from(8);
   for (size_t i = 0; i < 8; ++i) from.p[i] = 5;
@@ -133,7 +145,7 @@ TEST_CASE("streams: without an event a kernel does not see what the other queue 
   CHECK_EQ(batch_through_queues(true, Order::forward), 5);
   CHECK_EQ(batch_through_queues(true, Order::reverse), 5);
   if (emulation::race_build)
-    CHECK(has(error([] { batch_through_queues(false, Order::reverse); }), "no event orders the two operations"));
+    CHECK(has(message_of([] { batch_through_queues(false, Order::reverse); }), "no event orders the two operations"));
   else
     CHECK_EQ(batch_through_queues(false, Order::reverse), 0);
 }
@@ -161,7 +173,7 @@ TEST_CASE("streams: a captured step runs when it is replayed, each time") {
 
 TEST_CASE("streams: a value read or a wait while capturing is an error that says what to do") {
   const Tensor x = numbers(1);
-  const auto captured = [&](const std::function<void()>& f) { return error([&] { device().capture(f); }); };
+  const auto captured = [&](const std::function<void()>& f) { return message_of([&] { device().capture(f); }); };
   const char* what_to_do = "a step is being captured; return the tensor from the step and read it after replay";
   CHECK(has(captured([&] { (void)x.doubles(); }), what_to_do));
   CHECK(has(captured([&] { (void)Tensor::from(std::vector<float>(8), {8}, Device::emulated); }), what_to_do));
@@ -172,7 +184,7 @@ TEST_CASE("streams: a value read or a wait while capturing is an error that says
 
 TEST_CASE("streams: a fork inside of a capture is replayed in an order that its events allow, and must be joined") {
   for (const Order order : {Order::forward, Order::reverse}) {
-    const InOrder in_order(order);
+    const test::LaneOrder in_order(order);
     const Tensor x = numbers(0), y = numbers(0);
     Pinned from(8);
     const auto forked = device().event(), joined = device().event();
@@ -191,7 +203,7 @@ TEST_CASE("streams: a fork inside of a capture is replayed in an order that its 
       graph->replay();
     }
     CHECK_EQ(y.doubles()[0], 6);
-    CHECK(has(error([&] { device().capture([&] { step(false); }); }), "the transfer queue is not joined"));
+    CHECK(has(message_of([&] { device().capture([&] { step(false); }); }), "the transfer queue is not joined"));
   }
 }
 

@@ -1,5 +1,5 @@
 // Device::cuda: one slab of the GPU's memory, two streams, and the other files of this folder behind Backend.
-#include "engine/backend.h"
+#include "engine/backends.h"
 
 #include <algorithm>
 #include <cstring>
@@ -50,10 +50,6 @@ Slab take_memory() {
   return slab;
 }
 
-std::string not_while_capturing(const char* what) {
-  return text("{}: a step is being captured; return the tensor from the step and read it after replay", what);
-}
-
 class CudaBackend final : public Backend {
  public:
   explicit CudaBackend(const Slab& slab) : arena_(text("cuda:{}", chosen_gpu()), slab.begin, slab.bytes) {}
@@ -70,7 +66,7 @@ class CudaBackend final : public Backend {
   }
 
   void sync() override {
-    if (capturing()) throw Error(not_while_capturing("sync"));
+    if (capturing()) refuse_while_capturing("sync");
     cuda::bind_thread();
     check(cudaStreamSynchronize(stream(Queue::compute)), "what the GPU was asked for");
     check(cudaStreamSynchronize(stream(Queue::transfer)), "a copy");
@@ -79,7 +75,7 @@ class CudaBackend final : public Backend {
   void copy(void* to, const void* from, size_t bytes) override {
     if (bytes == 0) return;
     const bool to_gpu = arena_.contains(to), from_gpu = arena_.contains(from);
-    if (!(to_gpu && from_gpu) && capturing()) throw Error(not_while_capturing("copy"));
+    if (!(to_gpu && from_gpu) && capturing()) refuse_while_capturing("copy");
     cuda::bind_thread();
     if (to_gpu && from_gpu)
       check(cudaMemcpyAsync(to, from, bytes, cudaMemcpyDeviceToDevice, stream(Queue::compute)), "copy");

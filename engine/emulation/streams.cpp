@@ -29,14 +29,20 @@ double now() { return std::chrono::duration<double>(std::chrono::steady_clock::n
 
 }  // namespace
 
-void Streams::set_mode(Mode mode) {
+void Streams::set_mode(Mode mode) noexcept {
   std::lock_guard lock(mutex_);
-  drain();
+  drain_quietly();
   mode_ = mode;
 }
 
-void Streams::refuse_while_capturing(const char* what) const {
-  CHECK(!capture_, "{}: a step is being captured; return the tensor from the step and read it after replay", what);
+Mode Streams::mode() const {
+  std::lock_guard lock(mutex_);
+  return mode_;
+}
+
+bool Streams::capturing() const {
+  std::lock_guard lock(mutex_);
+  return capture_ != nullptr;
 }
 
 // ---- Asking ---------------------------------------------------------------------------------------------------------
@@ -143,16 +149,23 @@ void Streams::drop_all() noexcept {
   for (Line& l : lines_) l.waiting.clear(), l.done = l.asked;
 }
 
+void Streams::begin_wait(const char* what) {
+  if (capture_) refuse_while_capturing(what);
+  if (!unheard_) return;
+  drop_all();
+  std::rethrow_exception(std::exchange(unheard_, nullptr));
+}
+
 void Streams::wait(const StreamEvent& event) {
   std::lock_guard lock(mutex_);
-  refuse_while_capturing("wait");
+  begin_wait("wait");
   advance(event.place.queue, event.place.position);
   if (event.place.position > 0) join(host_, event.clock);
 }
 
 void Streams::finish(Queue queue) {
   std::lock_guard lock(mutex_);
-  refuse_while_capturing("wait");
+  begin_wait("wait");
   Line& l = line(queue);
   advance(queue, l.asked);
   join(host_, l.clock);
@@ -160,9 +173,19 @@ void Streams::finish(Queue queue) {
 
 void Streams::drain() {
   std::lock_guard lock(mutex_);
-  refuse_while_capturing("sync");
+  begin_wait("sync");
   run_all();
   for (const Line& l : lines_) join(host_, l.clock);
+}
+
+void Streams::drain_quietly() noexcept {
+  std::lock_guard lock(mutex_);
+  if (capture_ || unheard_) return;
+  try {
+    drain();
+  } catch (...) {
+    unheard_ = std::current_exception();
+  }
 }
 
 // ---- Capture and replay ---------------------------------------------------------------------------------------------

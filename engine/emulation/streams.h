@@ -7,12 +7,13 @@
 //
 // What the host may get wrong is an Error: pinned memory written, read or freed while a copy still needs it (a copy's
 // source is checksummed when it is asked for; its destination is filled with 0xFF until it runs), waiting while
-// capturing, a forked queue that is not joined. After a failure all that waited is dropped, so the next test starts
-// clean.
+// capturing, a forked queue that is not joined. After a failure all that waited is dropped, so that whoever has heard
+// of it starts clean.
 // Any thread may call any member; work runs under the device's lock, one thing at a time.
 #pragma once
 #include <cstdint>
 #include <deque>
+#include <exception>
 #include <functional>
 #include <map>
 #include <memory>
@@ -54,8 +55,8 @@ class StreamGraph;
 
 class Streams {
  public:
-  void set_mode(Mode mode);  // drains first
-  Mode mode() const { return mode_; }
+  void set_mode(Mode mode) noexcept;  // drains quietly first
+  Mode mode() const;
 
   void ask(Queue queue, Work work);
   void record(StreamEvent& event, Queue queue);
@@ -63,7 +64,8 @@ class Streams {
   void wait(const StreamEvent& event);  // the host; throws Error while capturing
   void finish(Queue queue);             // the host waits for what this queue has been asked for by now
   void drain();                         // the host waits for everything; throws Error while capturing
-  bool capturing() const { return capture_ != nullptr; }
+  void drain_quietly() noexcept;        // the same, but what fails is thrown by whoever waits next
+  bool capturing() const;
 
   std::unique_ptr<StreamGraph> capture(const std::function<void()>& work);
 
@@ -99,8 +101,8 @@ class Streams {
   void run_front(Queue queue);
   void run_all();
   void drop_all() noexcept;
+  void begin_wait(const char* what);  // throws Error while capturing, and what failed while nobody could hear of it
   void check_joined() const;
-  void refuse_while_capturing(const char* what) const;
   bool pinned(const void* p, size_t bytes) const;
   bool read_later(const void* p, size_t bytes) const;
 
@@ -111,6 +113,7 @@ class Streams {
   Clock host_ = Clock(queues);
   std::map<const char*, size_t> pinned_;
   std::vector<Node>* capture_ = nullptr;
+  std::exception_ptr unheard_;  // a failure that drain_quietly() met
 };
 
 class StreamGraph final : public Graph {
