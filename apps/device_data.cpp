@@ -1,5 +1,7 @@
 #include "apps/device_data.h"
 
+#include <algorithm>
+
 #include "engine/backend.h"
 
 namespace tapedeck {
@@ -22,6 +24,12 @@ bool DeviceData::fits(const Problem& problem) {
   const Dataset& data = problem.data();
   return problem.device() != Device::cpu && !data.records &&
          feature_bytes(data) <= backend(problem.device()).arena().limit() / 4;
+}
+
+size_t DeviceData::bytes(const Problem& problem) {
+  const Dataset& data = problem.data();
+  const size_t rows = std::max(data.labels.size(), data.targets.size());
+  return feature_bytes(data) + rows * sizeof(float) + data.train.size() * sizeof(int32_t);
 }
 
 DeviceData::DeviceData(const Problem& problem, const int64_t* cursor) : problem_(problem) {

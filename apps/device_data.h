@@ -13,6 +13,8 @@ class DeviceData {
   // Whether the features are in memory and take no more than a quarter of what the device may use.
   static bool fits(const Problem& problem);
 
+  static size_t bytes(const Problem& problem);  // of the device's memory
+
   // `cursor`, in the device's memory: examples given so far. Copies features and answers to the device.
   DeviceData(const Problem& problem, const int64_t* cursor);
 

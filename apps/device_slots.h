@@ -14,6 +14,8 @@ namespace tapedeck {
 
 class DeviceSlots {
  public:
+  static constexpr int64_t count = 2;
+
   DeviceSlots(const Problem& problem, int64_t capacity);
   ~DeviceSlots();  // waits for the device
   DeviceSlots(const DeviceSlots&) = delete;
@@ -34,7 +36,7 @@ class DeviceSlots {
   };
   const Problem& problem_;
   Backend& backend_;
-  std::array<Slot, 2> slots_;
+  std::array<Slot, count> slots_;
   int current_ = 0;
   int64_t count_ = 0;
 };

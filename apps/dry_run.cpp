@@ -21,11 +21,10 @@ int dry_run(const Config& config, const Problem& problem, Device device) {
   report += fmt::format("\n{} parameters, {:.4g} FLOP a step, {} steps ({} an epoch)\n", parameters, step_flops,
                         total_steps(config, problem), steps_per_epoch(config, problem));
   report += fmt::format(
-      "memory at the peak of a run: {:.1f} MiB (parameters {:.1f}, gradients {:.1f}, optimizer {:.1f}, activations "
-      "{:.1f}), "
-      "extrapolated from two small steps\n",
-      memory.peak / mib, memory.parameters / mib, memory.gradients / mib, memory.optimizer / mib,
-      (memory.peak - memory.parameters - memory.gradients - memory.optimizer) / mib);
+      "memory at the peak of a run: {:.1f} MiB (parameters {:.1f}, gradients {:.1f}, optimizer {:.1f}, data {:.1f}, "
+      "activations {:.1f}), extrapolated from small steps\n",
+      memory.peak / mib, memory.parameters / mib, memory.gradients / mib, memory.optimizer / mib, memory.data / mib,
+      (memory.peak - memory.parameters - memory.gradients - memory.optimizer - memory.data) / mib);
   Json document = {{"format_version", kFormatVersion},
                    {"config", to_json(config)},
                    {"parameters", parameters},
@@ -34,7 +33,8 @@ int dry_run(const Config& config, const Problem& problem, Device device) {
   document["memory"] = {{"peak_bytes", memory.peak},
                         {"parameters", memory.parameters},
                         {"gradients", memory.gradients},
-                        {"optimizer", memory.optimizer}};
+                        {"optimizer", memory.optimizer},
+                        {"data", memory.data}};
   print_report(config, report, document);
   return exit_done;
 }

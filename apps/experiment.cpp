@@ -4,10 +4,12 @@
 
 #include <algorithm>
 #include <iostream>
+#include <optional>
 
 #include "apps/feed.h"
 #include "engine/backend.h"
 #include "engine/gpu.h"
+#include "engine/step_graph.h"
 
 namespace tapedeck {
 
@@ -105,30 +107,45 @@ void warm_up(const Config& config, const Problem& problem, Device device, DType 
 MemoryForecast forecast_memory(const Config& config, const Problem& problem, Device device, DType dtype) {
   Learner learner(config, problem, 0, device, dtype);
   Arena& arena = backend(device).arena();
-  const auto peak_at = [&](int64_t batch) {
+  const bool graph = graph_wanted(config, device);
+  std::optional<StepGraph> steps;
+  struct Bytes {
+    double peak, between;  // in a step, and between two, where a captured one keeps its memory
+  };
+  const auto bytes_at = [&](int64_t batch) {
+    steps.emplace(device, graph);
     arena.reset_peak();
-    learner.parameters.forget_gradients();
-    learn(learner, problem, problem.throw_away(batch), {true, 0, 0}, 1);
-    learner.optimizer.step(0);
-    return static_cast<double>(arena.use().peak_bytes);
+    for (int i = 0; i < 2; ++i)  // plainly, then captured
+      steps->run({}, [&] {
+        learner.parameters.forget_gradients();
+        learn(learner, problem, problem.throw_away(batch), {true, 0, 0}, 1);
+        learner.optimizer.advance({.schedule = {.base = config.lr}});
+      });
+    const Arena::Use use = arena.use();
+    return Bytes{static_cast<double>(use.peak_bytes), static_cast<double>(use.bytes)};
   };
   const int64_t small = std::min<int64_t>(config.batch, 16);
-  const double at_small = peak_at(small), slope = (peak_at(2 * small) - at_small) / static_cast<double>(small);
-  const double at_batch = at_small + slope * static_cast<double>(config.batch - small);
+  const Bytes one = bytes_at(small), two = bytes_at(2 * small);
+  const auto at_batch = [&](double at_small, double at_twice) {
+    return at_small + (at_twice - at_small) / static_cast<double>(small) * static_cast<double>(config.batch - small);
+  };
 
-  // The feed holds its batches on the CPU, as f32 and beside all else but for the one that a step reads in place.
-  const int64_t slots = feed_slots(config.workers.value_or(default_workers(problem)), config.prefetch);
-  const double one_batch = static_cast<double>(config.batch) * static_cast<double>(problem.data().features + 1) * 4;
-  const double fed = device == Device::cpu ? static_cast<double>(slots) * one_batch : 0;
-  const double in_place = device == Device::cpu && dtype == DType::f32 ? one_batch : 0;
-
+  const double before = static_cast<double>(arena.use().bytes);
   arena.reset_peak();
   const Dataset& data = problem.data();
   problem.score(learner.scoring(), data.validation.size() > data.test.size() ? data.validation : data.test);
-  const double scoring = static_cast<double>(arena.use().peak_bytes);
+  const double scoring = static_cast<double>(arena.use().peak_bytes) - before;
+
+  // A step in f32 reads its batch in place, where the feed has put it; here it lay beside, and a graph kept it.
+  const double one_batch = static_cast<double>(config.batch) * static_cast<double>(data.features + 1) * sizeof(float);
+  const double in_place = dtype == DType::f32 && !DeviceData::fits(problem) ? one_batch : 0;
+  const double step = at_batch(one.peak, two.peak) - in_place;
+  const double between = at_batch(one.between, two.between) - (graph ? in_place : 0);
+  const size_t fed =
+      feed_bytes(problem, config.batch, config.workers.value_or(default_workers(problem)), config.prefetch);
   const size_t values = learner.parameters.values().bytes();
-  return {static_cast<size_t>(std::max(at_batch - in_place, scoring) + fed), values, values,
-          learner.optimizer.state_bytes()};
+  return {static_cast<size_t>(std::max(step, between + scoring)) + fed, values, values, learner.optimizer.state_bytes(),
+          fed};
 }
 
 }  // namespace tapedeck

@@ -46,10 +46,10 @@ void learn(Learner& learner, const Problem& problem, const Inputs& inputs, const
 // are paid before the clock runs; nothing of the real run changes.
 void warm_up(const Config& config, const Problem& problem, Device device, DType dtype);
 
-// Bytes at the peak of a run with this batch: that of a step, from two small throw-away ones (memory is affine in the
-// batch), or of scoring, where that takes more.
+// Bytes at the peak of a run with this batch: that of a step, from small throw-away ones of two sizes (memory is affine
+// in the batch), or of scoring, where that takes more. `data`: what the feed takes.
 struct MemoryForecast {
-  size_t peak, parameters, gradients, optimizer;
+  size_t peak, parameters, gradients, optimizer, data;
 };
 MemoryForecast forecast_memory(const Config& config, const Problem& problem, Device device, DType dtype);
 

@@ -19,6 +19,9 @@ int default_workers(const Problem& problem);
 // Batches whose memory a feed holds at once.
 inline int64_t feed_slots(int64_t workers, int64_t prefetch) { return workers * prefetch + 1; }
 
+// Bytes of the device's memory that the feed of a run takes: batches, or the data set where it lives on the device.
+size_t feed_bytes(const Problem& problem, int64_t batch, int64_t workers, int64_t prefetch);
+
 class Feed {
  public:
   // Keeps the reference. With `workers` 0 next() loads; else each worker may be `prefetch` batches ahead. Memory for

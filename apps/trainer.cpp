@@ -43,12 +43,15 @@ void Trainer::begin(const Checkpoint* from) {
   if (from) restore(*from);
   const int64_t rows = std::ssize(problem_.data().train);
   const Position next{state_.examples / rows, state_.examples % rows + state_.window.seen};
+  Arena& arena = backend(device_).arena();
+  const size_t bytes_before = arena.use().bytes;
   const auto workers = config_.workers.value_or(default_workers(problem_));
   feed_.emplace(problem_, config_.batch, seed, next, static_cast<int>(workers), config_.prefetch,
                 &learner_->state.ptr()->cursor);
+  data_bytes_ = arena.use().bytes - bytes_before;
   graph_.emplace(device_, graph_wanted(config_, device_));
   if (folder_) folder_->keep_metrics(metrics_bytes_);
-  backend(device_).arena().reset_peak();
+  arena.reset_peak();
   last_save_ = steady_seconds();
 }
 
@@ -98,7 +101,10 @@ void Trainer::ask_for_batch() {
   window.seen += count;
   ++window.batches;
   const bool last = window.seen == window.size;
-  graph_->run({count, window.size, feed_->place(), 2 * first + last}, [&] {
+  // All that the calls below depend on, and may differ from one batch to the next: the number of rows, their share of
+  // the window, the memory that the rows lie in, and whether gradients begin anew and an update follows.
+  const StepGraph::Key key = {count, window.size, feed_->place(), 2 * first + last};
+  graph_->run(key, [&] {
     if (first) learner_->parameters.forget_gradients();
     learn(*learner_, problem_, feed_->inputs(),
           {true, static_cast<uint64_t>(config_.seed), 0, &learner_->state.ptr()->batches}, share);

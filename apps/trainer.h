@@ -84,6 +84,7 @@ class Trainer {
   std::string status_ = "done", reason_;
   std::optional<Score> test_;
 
+  size_t data_bytes_ = 0;           // of the device, that the feed takes
   double load_seconds_before_ = 0;  // of earlier processes of this run
   int64_t metrics_bytes_ = 0;
   std::string saved_;     // name of the last checkpoint

@@ -52,7 +52,7 @@ void Trainer::fill_memory(Summary& s) const {
   s.memory.peak_bytes = peak;
   s.memory.parameters = s.memory.gradients = values;
   s.memory.optimizer = state;
-  s.memory.activations_peak = peak - 2 * values - state;
+  s.memory.activations_peak = peak - 2 * values - state - data_bytes_;
 }
 
 void Trainer::conclude() {

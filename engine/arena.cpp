@@ -81,7 +81,7 @@ void* Arena::allocate(size_t bytes) {
   if (holding_) handed_out_[offset] = std::max(handed_out_[offset], padded);
   use_.bytes += bytes;
   use_.buffers += 1;
-  use_.peak_bytes = std::max(use_.peak_bytes, use_.bytes);
+  note_peak();
   lock.unlock();
   char* const address = slab_ + offset;
   if (red_zone) guard("allocate", [this, address, bytes, padded] { red_zones_.open(address, bytes, padded); });
@@ -90,6 +90,7 @@ void* Arena::allocate(size_t bytes) {
 
 void Arena::release(void* address) noexcept {
   auto* const begin = static_cast<char*>(address);
+  std::shared_ptr<Hold> holder;  // dies behind the lock, which ~Hold takes
   std::unique_lock lock(mutex_);
   const auto buffer = buffers_.find(static_cast<size_t>(begin - slab_));
   if (buffer->second.red_zone) {
@@ -100,10 +101,10 @@ void Arena::release(void* address) noexcept {
   use_.bytes -= buffer->second.bytes;
   use_.buffers -= 1;
   const size_t offset = buffer->first, padded = buffer->second.padded;
-  const std::shared_ptr<Hold> holder = buffer->second.holder.lock();
+  holder = buffer->second.holder.lock();
   buffers_.erase(buffer);
   if (holder)
-    holder->ranges_[offset] = padded;
+    holder->ranges_[offset] = padded, held_ += padded;
   else
     give(offset, padded);
 }
@@ -145,7 +146,7 @@ void Arena::give(size_t offset, size_t bytes) {
 void Arena::start_holding(Hold& hold) {
   std::lock_guard lock(mutex_);
   holding_ = true;
-  for (const auto& [offset, bytes] : hold.ranges_) give(offset, bytes);
+  for (const auto& [offset, bytes] : hold.ranges_) give(offset, bytes), held_ -= bytes;
   handed_out_ = std::move(hold.ranges_);
   hold.ranges_.clear();
 }
@@ -166,23 +167,29 @@ void Arena::stop_holding(const std::shared_ptr<Hold>& hold) {
       if (from >= to) continue;
       take(from, to - from);
       hold->ranges_[from] = to - from;
+      held_ += to - from;
     }
   }
+  note_peak();
 }
 
 Arena::Hold::~Hold() {
   std::lock_guard lock(arena_.mutex_);
-  for (const auto& [offset, bytes] : ranges_) arena_.give(offset, bytes);
+  for (const auto& [offset, bytes] : ranges_) arena_.give(offset, bytes), arena_.held_ -= bytes;
 }
+
+void Arena::note_peak() { use_.peak_bytes = std::max(use_.peak_bytes, use_.bytes + held_); }
 
 Arena::Use Arena::use() const {
   std::lock_guard lock(mutex_);
-  return use_;
+  Use use = use_;
+  use.bytes += held_;
+  return use;
 }
 
 void Arena::reset_peak() {
   std::lock_guard lock(mutex_);
-  use_.peak_bytes = use_.bytes;
+  use_.peak_bytes = use_.bytes + held_;
 }
 
 size_t Arena::limit() const {

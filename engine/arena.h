@@ -35,7 +35,7 @@ class Arena {
   void release(void* address) noexcept;
 
   struct Use {
-    size_t bytes = 0, peak_bytes = 0;  // as asked for, without rounding
+    size_t bytes = 0, peak_bytes = 0;  // as asked for, without rounding; and what holds keep
     int64_t buffers = 0;
   };
   Use use() const;
@@ -78,6 +78,7 @@ class Arena {
   };
   void take(size_t offset, size_t bytes);  // out of the gap it lies in
   void give(size_t offset, size_t bytes);  // back, joined with its neighbours
+  void note_peak();
   void guard(const char* what, std::function<void()> work) const;
   [[noreturn]] void throw_out_of_memory(size_t bytes) const;
 
@@ -89,7 +90,7 @@ class Arena {
   Later later_;
   mutable std::mutex mutex_;  // guards all below
   bool checked_;
-  size_t limit_ = 0, taken_ = 0, touched_ = 0;
+  size_t limit_ = 0, taken_ = 0, touched_ = 0, held_ = 0;
   std::map<size_t, Buffer> buffers_;          // by offset
   std::map<size_t, size_t> gap_at_;           // offset -> size
   std::set<std::pair<size_t, size_t>> gaps_;  // (size, offset): best fit is lower_bound
