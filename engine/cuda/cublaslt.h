@@ -37,10 +37,10 @@ class CublasLt {
     void* workspace;  // of this stream alone
     size_t workspace_bytes;
   };
-  // Asks the stream for g, a checked product that has elements. False where cuBLASLt has no algorithm, or k = 0: nothing
-  // has happened then. Throws Error for any other failure. While the stream is captured nothing can be timed: a product
-  // that was never met before takes the first algorithm that cuBLASLt proposes, and is timed when it next comes outside
-  // of a capture.
+  // Asks the stream for g, a checked product that has elements. False where cuBLASLt has no algorithm, or k = 0:
+  // nothing has happened then. Throws Error for any other failure. While the stream is captured nothing can be timed: a
+  // product that was never met before takes the first algorithm that cuBLASLt proposes, and is timed when it next comes
+  // outside of a capture.
   bool run(const Gemm& g, const Place& place);
 
  private:
