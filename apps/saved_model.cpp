@@ -56,6 +56,14 @@ SavedModel from_checkpoint(const fs::path& run) {
 
 }  // namespace
 
+Config saved_config(const fs::path& run) {
+  try {
+    return run_config(run);
+  } catch (const UsageError& e) {
+    throw Error(e.what());
+  }
+}
+
 SavedModel find_saved_model(const std::string& named) {
   const fs::path path = named;
   if (fs::exists(path) && !fs::is_directory(path)) return from_file(path);

@@ -5,6 +5,8 @@
 #include <optional>
 #include <string>
 
+#include "apps/config.h"
+
 namespace tapedeck {
 
 struct SavedModel {
@@ -19,5 +21,8 @@ struct SavedModel {
 // is not finished or has gone on since, the weights of the newest checkpoint that is whole. A file belongs to the run
 // in whose folder, or up to three folders deep, it lies. Throws Error with what is missing.
 SavedModel find_saved_model(const std::string& named);
+
+// The options of the run in this folder. Throws Error: what a file says is no mistake on the command line.
+Config saved_config(const std::filesystem::path& run);
 
 }  // namespace tapedeck

@@ -13,7 +13,7 @@ std::string weights_file(const ParameterSet& parameters) {
 }
 
 void load_weights(const ParameterSet& parameters, std::string_view file, const std::string& source,
-                  const Dataset& data) {
+                  const std::string& data) {
   std::map<std::string, Tensor> saved;
   for (auto& [name, tensor] : from_safetensors(file, source)) saved.emplace(name, tensor);
   for (const Parameter* p : parameters.all()) {
@@ -22,9 +22,8 @@ void load_weights(const ParameterSet& parameters, std::string_view file, const s
       throw Error(text("{}: holds no tensor {}, which the model of config.json needs", source, p->path));
     const Tensor& t = found->second;
     if (!(t.shape == p->shape) || t.dtype != p->value.dtype)
-      throw Error(text("{}: tensor {} is {} {}, but config.json and {} ({} features, {} classes) need {} {}", source,
-                       p->path, name(t.dtype), t.shape, data.name, data.features, data.classes, name(p->value.dtype),
-                       p->shape));
+      throw Error(text("{}: tensor {} is {} {}, but config.json and {} need {} {}", source, p->path, name(t.dtype),
+                       t.shape, data, name(p->value.dtype), p->shape));
     copy(p->value, t);
     saved.erase(found);
   }

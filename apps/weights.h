@@ -3,7 +3,6 @@
 #include <string>
 #include <string_view>
 
-#include "data/dataset.h"
 #include "ops/parameter.h"
 
 namespace tapedeck {
@@ -11,8 +10,8 @@ namespace tapedeck {
 std::string weights_file(const ParameterSet& parameters);  // the bytes of a safetensors file
 
 // Gives every parameter its saved values. The file must hold exactly these names, shapes and number types. Throws Error
-// naming `source` and, where the data is to blame, what it needs.
+// naming `source` and, where the data may be to blame, `data`: "digits (64 features, 10 classes)".
 void load_weights(const ParameterSet& parameters, std::string_view file, const std::string& source,
-                  const Dataset& data);
+                  const std::string& data);
 
 }  // namespace tapedeck
