@@ -8,6 +8,8 @@ namespace tapedeck {
 
 int run_train(const Config& config);         // train.cpp
 int run_evaluate(const Config& config);      // evaluate.cpp
+int run_generate(const Config& config);      // generate.cpp
+int run_inspect(const Config& config);       // inspect.cpp
 int run_export(const Config& config);        // export.cpp
 int run_gradcheck(const Config& config);     // gradcheck.cpp
 int run_graph(const Config& config);         // graph.cpp

@@ -29,19 +29,26 @@ void fill_defaults(Config& c) {
   if (c.command.starts_with("bench")) unless_set("hidden", c.hidden, std::vector<int64_t>{512, 512});
   if (c.command == "bench launch") unless_set("rounds", c.rounds, 100);
   if (c.command == "gradcheck") unless_set("precision", c.precision, "fp64");
+  const DataKind* const kind = data_kind(c);
+  if (kind && kind->sequences) unless_set("model", c.model, std::string("gpt"));
+  const bool gpt = c.model == "gpt";
+  if (gpt) unless_set("optimizer", c.optimizer, std::string("adamw"));
+  if (gpt) unless_set("warmup", c.warmup, 100);
   const bool large = c.data == "mnist" || c.command == "bench loader";
-  unless_set("batch", c.batch, c.command == "gradcheck" ? 8 : large ? 128 : 32);
+  const bool text = kind && kind->name == "text";
+  unless_set("batch", c.batch, c.command == "gradcheck" ? 8 : large ? 128 : text ? 12 : 32);
   unless_set("threads", c.threads, allowed_cores());
   unless_set("weight-decay", c.weight_decay, c.optimizer == "adamw" ? 0.01 : 0.0);
   if (c.optimizer == "momentum" && !c.momentum) c.momentum = 0.9;
-  if (const DataKind* kind = data_kind(c); kind && !kind->fixed_split) {
+  if (kind && !kind->fixed_split) {
     if (!c.validation) c.validation = 0.1;
     if (!c.test && !kind->by_place) c.test = 0.1;
   }
   if (!is_train) return;
   const bool nothing_asked = is_default(c, "data") && is_default(c, "epochs") && is_default(c, "steps");
   if (nothing_asked && c.loss == "cross_entropy") unless_set("target", c.target, Target{"accuracy", 0.97});
-  if (!c.steps && !c.epochs) c.epochs = 20;
+  if (!c.steps && !c.epochs) gpt ? c.steps = 2000 : c.epochs = 20;
+  if (gpt && !c.target && !c.eval_every) c.eval_every = 250;
   unless_set("schedule", c.schedule, c.target ? "constant" : "cosine");
 }
 
@@ -53,7 +60,25 @@ void exclude(Config& c, const char* option, std::optional<double>& member, const
   member.reset();
 }
 
+// Options of one kind of model beside the other's name.
+void check_model_options(const Config& c) {
+  const auto refuse = [&](const char* other, std::initializer_list<const char*> options) {
+    for (const char* option : options)
+      if (!is_default(c, option) && c.origin(option) >= c.origin("model"))
+        throw UsageError(fmt::format("--{}: --model {} has none, it is {}'s; leave it out, or use --model {}", option,
+                                     c.model, other, other));
+  };
+  if (c.model == "gpt") refuse("mlp", {"hidden", "activation"});
+  if (c.model == "mlp") refuse("gpt", {"layers", "heads", "width", "untied"});
+  if (c.model == "gpt" && c.width % c.heads != 0)
+    throw UsageError(
+        fmt::format("--width {} --heads {}: heads share the width, so it must be a multiple of them; try "
+                    "--width {}",
+                    c.width, c.heads, (c.width / c.heads + 1) * c.heads));
+}
+
 void check_together(Config& c) {
+  check_model_options(c);
   if (c.optimizer != "momentum")
     exclude(c, "momentum", c.momentum, "optimizer",
             fmt::format("--optimizer {} has none; use --optimizer momentum or leave it out", c.optimizer).c_str());

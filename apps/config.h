@@ -30,15 +30,19 @@ struct Config {
   std::string command;  // "train", "data info", …
 
   // Model
-  std::string model = "mlp";
-  std::vector<int64_t> hidden = {128, 128};  // widths; bench step: 512,512
-  std::string activation = "relu";           // relu, gelu, gelu_erf, silu, tanh, sigmoid
+  std::string model = "mlp";                  // or gpt, which sequences have by default
+  std::vector<int64_t> hidden = {128, 128};   // widths; bench step: 512,512
+  std::string activation = "relu";            // relu, gelu, gelu_erf, silu, tanh, sigmoid
+  int64_t layers = 2, heads = 4, width = 64;  // of gpt
+  bool untied = false;                        // gpt: the head has weights of its own
   double dropout = 0;
   std::string loss = "cross_entropy";  // or mse
 
   // Data
   std::string data = "digits";             // a kind of data/catalog.cpp, with :FILE where it takes one
   std::string data_dir;                    // empty: none given
+  int64_t context = 64;                    // text: tokens of an example
+  bool bytes = false;                      // text: tokens are bytes, not characters
   std::string label;                       // csv: the column of the answer; npy, idx: the file of answers
   std::optional<double> validation, test;  // shares held back; null where the data has a split of its own
   std::optional<int64_t> workers;          // threads that load ahead; null: chosen by where the data lies
@@ -83,6 +87,10 @@ struct Config {
   std::string run;                                      // evaluate, export: the run folder, or a weights file in it
   std::string predictions;                              // evaluate: file to write, empty: none
   std::string split = "test";                           // evaluate: train, validation, test, all
+  std::string prompt;                                   // generate, inspect
+  std::optional<int64_t> length, top_k;                 // generate: tokens to make, and to choose among
+  std::optional<double> temperature;                    // generate
+  std::string svg;                                      // inspect: file to write, empty: none
   bool dot = false;                                     // graph
   std::optional<int64_t> order;                         // data info: epoch
   std::vector<int64_t> batches = {32, 128, 512, 2048};  // bench step

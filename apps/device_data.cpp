@@ -22,7 +22,7 @@ size_t feature_bytes(const Dataset& data) {
 
 bool DeviceData::fits(const Problem& problem) {
   const Dataset& data = problem.data();
-  return problem.device() != Device::cpu && !data.records &&
+  return problem.device() != Device::cpu && !data.records && !data.sequences &&
          feature_bytes(data) <= backend(problem.device()).arena().limit() / 4;
 }
 

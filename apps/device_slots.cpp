@@ -5,7 +5,7 @@ namespace tapedeck {
 DeviceSlots::DeviceSlots(const Problem& problem, int64_t capacity)
     : problem_(problem), backend_(backend(problem.device())) {
   for (Slot& slot : slots_) {
-    slot = {problem.empty_f32(capacity, problem.device()), backend_.event(), backend_.event()};
+    slot = {problem.empty_stored(capacity, problem.device()), backend_.event(), backend_.event()};
     backend_.record(*slot.done, Queue::compute);  // fresh memory is the compute queue's
   }
 }

@@ -23,12 +23,7 @@ namespace fs = std::filesystem;
 
 // The run's options, and those of the data that was asked for in place of its own.
 Config config_of_run(const Config& asked, const fs::path& folder) {
-  Config run;
-  try {
-    run = run_config(folder);
-  } catch (const UsageError& e) {
-    throw Error(e.what());  // what a file says is no mistake on the command line
-  }
+  Config run = saved_config(folder);
   if (asked.origin("data") == Origin::flag && asked.data != run.data) {
     run.data = asked.data;
     run.data_dir.clear(), run.label.clear(), run.validation.reset(), run.test.reset();
@@ -84,6 +79,9 @@ std::string report(const Scored& s) {
       s.split == "all" ? fmt::format("all {}", score.examples) : fmt::format("{} {}", score.examples, s.split);
   out += fmt::format("{} examples of {}\n", examples, printable(s.data.name));
   if (!score.accuracy) return out + fmt::format("loss {:.6g}, rmse {:.6g}\n", score.loss, std::sqrt(score.loss));
+  if (s.data.sequences)
+    return out + fmt::format("{} {:.2f} %, loss {:.6g} a token that was asked for\n",
+                             s.data.whole_examples ? "exact match" : "token accuracy", 100 * *score.accuracy, score.loss);
   out += fmt::format("accuracy {:.2f} % ({} right), loss {:.6g}\n", 100 * *score.accuracy,
                      std::lround(*score.accuracy * static_cast<double>(score.examples)), score.loss);
   return out + confusion_table(s.result, s.data);
@@ -106,7 +104,7 @@ Json document(const Config& asked, const Scored& s) {
               {"rmse", score.accuracy ? Json() : Json(std::sqrt(score.loss))},
               {"confusion", Json()},
               {"classes", Json()}};
-  if (!score.accuracy) return out;
+  if (!score.accuracy || s.data.sequences) return out;
   out["confusion"] = s.result.confusion;
   const std::vector<ClassScore> classes = class_scores(s.result.confusion);
   for (size_t k = 0; k < classes.size(); ++k) {
@@ -128,17 +126,21 @@ int run_evaluate(const Config& asked) {
   if (saved.run.empty())
     throw Error(text("{}: lies in no run's folder: no config.json up to three folders above says what model it is of",
                      asked.run));
-  const std::string trained_on = config_of_run({}, saved.run).data;
+  const std::string trained_on = saved_config(saved.run).data;
   const Config run = config_of_run(asked, saved.run);
   const DType dtype = find_precision(run);
   Data data = load(run, asked, saved.run);
   const std::string split = asked.origin("split") == Origin::flag || !data.is_other ? asked.split : "all";
   if (rows_to_score(data.set, split).empty())
     throw UsageError(text("--split {}: {} has no such part; leave --split away", split, data.set.name));
+  if (data.set.sequences && !asked.predictions.empty())
+    throw UsageError(text("--predictions: {} has sequences, not one answer each: see `tapedeck generate`", data.set.name));
   const Problem problem(std::move(data.set), run.loss == "mse", device, dtype);
   const auto model = make_model(run, problem);
   const ParameterSet parameters(*model, device, dtype, static_cast<uint64_t>(run.seed));
-  load_weights(parameters, saved.bytes, saved.source, problem.data());
+  const Dataset& set = problem.data();
+  load_weights(parameters, saved.bytes, saved.source,
+               text("{} ({} features, {} classes)", set.name, set.features, set.classes));
 
   say_why_on_cpu(asked);
   std::cerr << saved.note;

@@ -34,6 +34,10 @@ Evaluation evaluate(const Problem& problem, const Model& model, std::span<const 
   const Dataset& data = problem.data();
   const size_t outputs = static_cast<size_t>(problem.outputs());
   Evaluation out;
+  if (problem.sequences()) {
+    out.score = problem.score(model, rows);
+    return out;
+  }
   if (!problem.regression()) out.confusion.assign(outputs, std::vector<int64_t>(outputs));
   out.predictions = problem.regression() ? "row,target,predicted\n" : "row,label,predicted,probability\n";
   const auto each = [&](std::span<const int32_t> batch, const std::vector<double>& values) {

@@ -7,6 +7,7 @@
 #include <optional>
 
 #include "apps/feed.h"
+#include "apps/models/mlp.h"
 #include "engine/backend.h"
 #include "engine/gpu.h"
 #include "engine/step_graph.h"
@@ -37,7 +38,23 @@ bool graph_wanted(const Config& config, Device device) {
   return config.graph == "on" || (config.graph == "auto" && device == Device::cuda);
 }
 
-std::unique_ptr<Mlp> make_model(const Config& config, const Problem& problem) {
+GptShape gpt_shape(const Config& config, int64_t context, int64_t vocabulary) {
+  return {.vocabulary = vocabulary,
+          .context = context,
+          .layers = config.layers,
+          .heads = config.heads,
+          .width = config.width,
+          .tied = !config.untied,
+          .dropout = config.dropout};
+}
+
+std::unique_ptr<Network> make_model(const Config& config, const Problem& problem) {
+  if (problem.sequences() != (config.model == "gpt"))
+    throw UsageError(text("--model {}: learns from {}, and {} holds {}: use --model {}", config.model,
+                          config.model == "gpt" ? "sequences" : "features", problem.data().name,
+                          problem.sequences() ? "sequences" : "features", problem.sequences() ? "gpt" : "mlp"));
+  if (config.model == "gpt")
+    return std::make_unique<Gpt>(gpt_shape(config, problem.data().features, problem.outputs()));
   return std::make_unique<Mlp>(problem.data().features, config.hidden, problem.outputs(),
                                find_activation(config.activation), config.dropout);
 }
@@ -125,10 +142,22 @@ MemoryForecast forecast_memory(const Config& config, const Problem& problem, Dev
     return Bytes{static_cast<double>(use.peak_bytes), static_cast<double>(use.bytes)};
   };
   const int64_t small = std::min<int64_t>(config.batch, 16);
+<<<<<<< HEAD
   const Bytes one = bytes_at(small), two = bytes_at(2 * small);
   const auto at_batch = [&](double at_small, double at_twice) {
     return at_small + (at_twice - at_small) / static_cast<double>(small) * static_cast<double>(config.batch - small);
   };
+=======
+  const double at_small = peak_at(small), slope = (peak_at(2 * small) - at_small) / static_cast<double>(small);
+  const double at_batch = at_small + slope * static_cast<double>(config.batch - small);
+
+  // The feed holds its batches on the CPU, as f32 and beside all else but for the one that a step reads in place.
+  const int64_t slots = feed_slots(config.workers.value_or(default_workers(problem)), config.prefetch);
+  const double one_batch =
+      static_cast<double>(config.batch) * static_cast<double>(problem.data().features + problem.answers()) * 4;
+  const double fed = device == Device::cpu ? static_cast<double>(slots) * one_batch : 0;
+  const double in_place = device == Device::cpu && dtype == DType::f32 ? one_batch : 0;
+>>>>>>> 6618e1a (wip)
 
   const double before = static_cast<double>(arena.use().bytes);
   arena.reset_peak();

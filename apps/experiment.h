@@ -3,7 +3,7 @@
 #include <memory>
 
 #include "apps/config.h"
-#include "apps/models/mlp.h"
+#include "apps/models/gpt.h"
 #include "apps/problem.h"
 #include "ops/optimizer.h"
 #include "ops/schedule.h"
@@ -18,7 +18,9 @@ void say_why_on_cpu(const Config& config);
 DType find_precision(const Config& config);
 bool graph_wanted(const Config& config, Device device);  // whether steps are captured and replayed
 
-std::unique_ptr<Mlp> make_model(const Config& config, const Problem& problem);
+GptShape gpt_shape(const Config& config, int64_t context, int64_t vocabulary);
+// Throws UsageError where the kind of model does not fit the data.
+std::unique_ptr<Network> make_model(const Config& config, const Problem& problem);
 OptimizerRule optimizer_rule(const Config& config);
 
 // Optimizer steps of an epoch, and of the whole run (whichever cap comes first). Throws UsageError where the batch is
@@ -32,7 +34,7 @@ struct Learner {
   Learner(const Config& config, const Problem& problem, uint64_t seed, Device device, DType dtype);
   Model scoring() const;  // the model as it is evaluated: no dropout
 
-  std::unique_ptr<Mlp> model;
+  std::unique_ptr<Network> model;
   ParameterSet parameters;
   DeviceValue<StepState> state;
   Optimizer optimizer;  // advances the state

@@ -139,11 +139,10 @@ int run_gradcheck(const Config& config) {
     const NoTape off;
     return exact.loss((*twin.model)(inputs.x, pass), inputs).item();
   };
-  int64_t widest = std::max(problem.data().features, problem.outputs());
-  for (const int64_t width : config.hidden) widest = std::max(widest, width);
+  const double terms =
+      static_cast<double>(std::ssize(batch) * problem.answers()) * static_cast<double>(learner.model->widest());
   const std::vector<GradientCheck> checks =
-      check_gradients(learner.parameters, twin.parameters, loss, samples_per_parameter,
-                      static_cast<double>(config.batch) * static_cast<double>(widest));
+      check_gradients(learner.parameters, twin.parameters, loss, samples_per_parameter, terms);
 
   if (config.json)
     std::cout << json_text(document(config, checks)) << "\n";

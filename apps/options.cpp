@@ -3,8 +3,8 @@
 namespace tapedeck {
 namespace {
 
-constexpr unsigned kModel = kTrain | kGradcheck | kGraph | kBenchStep | kBenchLoader;  // build a model from options
-constexpr unsigned kComputes = kModel | kEvaluate | kBenchLaunch;                      // use a device
+constexpr unsigned kModel = kTrain | kGradcheck | kGraph | kBenchStep | kBenchLoader;     // build a model from options
+constexpr unsigned kComputes = kModel | kEvaluate | kBenchLaunch | kGenerate | kInspect;  // use a device
 constexpr unsigned kBench = kBenchStep | kBenchLoader;
 constexpr unsigned kReadsData = (kModel & ~kBench) | kEvaluate | kDataInfo | kDataConvert;
 
@@ -16,7 +16,7 @@ constexpr double kMost = 1e15;           // of steps, seeds and bytes: whole num
 using C = Config;
 using Resume = Option::OnResume;
 const Option kOptions[] = {
-    {.name = "run", .member = &C::run, .commands = kEvaluate | kExport,
+    {.name = "run", .member = &C::run, .commands = kEvaluate | kExport | kGenerate | kInspect,
      .help = "the run folder, or a file of weights in one", .form = Option::Form::positional},
     {.name = "name", .member = &C::data, .commands = kDataInfo | kDataConvert | kDataFetch,
      .help = "the data set, such as mnist or csv:FILE", .form = Option::Form::positional},
@@ -25,10 +25,19 @@ const Option kOptions[] = {
 
     // Model
     {.name = "model", .member = &C::model, .commands = kModel,
-     .help = "kind of model", .choices = "mlp", .synonyms = "arch architecture network"},
+     .help = "kind of model", .choices = "mlp|gpt", .fallback = "gpt for text and tasks, else mlp",
+     .synonyms = "arch architecture network"},
     {.name = "hidden", .member = &C::hidden, .commands = kModel,
      .help = "widths of the hidden layers", .range = {1, kLargest},
-     .synonyms = "hidden-size hidden-sizes layers units"},
+     .synonyms = "hidden-size hidden-sizes units"},
+    {.name = "layers", .member = &C::layers, .commands = kModel & ~kBench,
+     .help = "gpt: blocks of attention and mlp", .range = {1, 1024}, .synonyms = "n-layer depth blocks num-layers"},
+    {.name = "heads", .member = &C::heads, .commands = kModel & ~kBench,
+     .help = "gpt: attention heads, which share the width", .range = {1, 1024}, .synonyms = "n-head num-heads"},
+    {.name = "width", .member = &C::width, .commands = kModel & ~kBench,
+     .help = "gpt: numbers a token", .range = {1, kLargest}, .synonyms = "n-embd embedding d-model dim"},
+    {.name = "untied", .member = &C::untied, .commands = kModel & ~kBench,
+     .help = "gpt: weights of its own for the head, not the embedding's"},
     {.name = "activation", .member = &C::activation, .commands = kModel,
      .help = "after each hidden layer", .choices = "relu|gelu|gelu_erf|silu|tanh|sigmoid",
      .synonyms = "nonlinearity act"},
@@ -49,6 +58,10 @@ const Option kOptions[] = {
     {.name = "label", .member = &C::label, .commands = kReadsData,
      .help = "csv: the answer's column, by name or number from 1; npy, idx: the file of answers",
      .fallback = "the last column", .synonyms = "label-column target-column class"},
+    {.name = "context", .member = &C::context, .commands = kReadsData & ~kEvaluate,
+     .help = "text: tokens of an example", .range = {1, 65536}, .synonyms = "block-size sequence-length"},
+    {.name = "bytes", .member = &C::bytes, .commands = kReadsData & ~kEvaluate,
+     .help = "text: tokens are bytes, not characters"},
     {.name = "workers", .member = &C::workers, .commands = kTrain,
      .help = "threads that load batches ahead; 0: the training loop loads", .range = {0, 256},
      .fallback = "1 for data in a shard, 0 for data in memory", .synonyms = "num-workers loaders",
@@ -66,17 +79,17 @@ const Option kOptions[] = {
 
     // How long
     {.name = "batch", .member = &C::batch, .commands = kTrain | kGradcheck | kGraph | kBenchLoader,
-     .help = "examples in one forward", .range = {1, kLargest}, .fallback = "32; mnist 128; gradcheck 8",
+     .help = "examples in one forward", .range = {1, kLargest}, .fallback = "32; mnist 128; text 12; gradcheck 8",
      .synonyms = "batch-size minibatch"},
     {.name = "accumulate", .member = &C::accumulate, .commands = kTrain,
      .help = "forwards whose gradients make one step", .range = {1, kLargest}, .synonyms = "gradient-accumulation"},
     {.name = "epochs", .member = &C::epochs, .commands = kTrain,
      .help = "stop after so many passes over the data", .range = {1, kLargest},
-     .fallback = "20; no cap when --steps is given", .synonyms = "num-epochs max-epochs",
+     .fallback = "20, text and tasks none; no cap when --steps is given", .synonyms = "num-epochs max-epochs",
      .resume = Resume::length},
     {.name = "steps", .member = &C::steps, .commands = kTrain | kBench,
      .help = "stop after so many steps (bench: timed steps a round)", .range = {1, kMost},
-     .fallback = "none; bench: chosen by batch", .synonyms = "max-steps num-steps iterations",
+     .fallback = "none; text and tasks 2000; bench: chosen by batch", .synonyms = "max-steps num-steps iterations",
      .resume = Resume::length},
     {.name = "target", .member = &C::target, .commands = kTrain,
      .help = "stop once validation reaches it and the next evaluation confirms",
@@ -84,7 +97,7 @@ const Option kOptions[] = {
      .resume = Resume::length},
     {.name = "eval-every", .member = &C::eval_every, .commands = kTrain,
      .help = "steps between evaluations", .range = {1, kMost},
-     .fallback = "with a target the steps 1.05^k; else every epoch", .synonyms = "eval-interval evaluate-every",
+     .fallback = "with a target the steps 1.05^k; else every epoch; gpt: every 250", .synonyms = "eval-interval evaluate-every",
      .resume = Resume::length},
     {.name = "patience", .member = &C::patience, .commands = kTrain,
      .help = "stop after so many evaluations without improvement", .range = {1, kLargest}, .fallback = "none",
@@ -95,7 +108,8 @@ const Option kOptions[] = {
 
     // Optimizer
     {.name = "optimizer", .member = &C::optimizer, .commands = kTrain | kBench,
-     .help = "update rule", .choices = "sgd|momentum|adam|adamw", .synonyms = "optim"},
+     .help = "update rule", .choices = "sgd|momentum|adam|adamw", .fallback = "adam; gpt adamw",
+     .synonyms = "optim"},
     {.name = "lr", .member = &C::lr, .commands = kTrain,
      .help = "learning rate", .range = {.low = 0, .low_open = true}, .synonyms = "learning-rate rate step-size"},
     {.name = "momentum", .member = &C::momentum, .commands = kTrain,
@@ -108,7 +122,7 @@ const Option kOptions[] = {
      .help = "of the rate, down to a tenth of it", .choices = "constant|linear|cosine",
      .fallback = "cosine; constant with a target", .synonyms = "lr-schedule scheduler"},
     {.name = "warmup", .member = &C::warmup, .commands = kTrain,
-     .help = "steps over which the rate rises", .range = {0, kMost}, .synonyms = "warmup-steps warm-up"},
+     .help = "steps over which the rate rises", .range = {0, kMost}, .fallback = "0; gpt 100", .synonyms = "warmup-steps warm-up"},
     {.name = "clip", .member = &C::clip, .commands = kTrain,
      .help = "largest norm of the gradient", .range = {.low = 0, .low_open = true}, .fallback = "none",
      .synonyms = "clip-norm grad-clip max-grad-norm"},
@@ -134,14 +148,14 @@ const Option kOptions[] = {
      .synonyms = "max-memory", .form = Option::Form::size, .resume = Resume::free},
 
     // The run and its output
-    {.name = "seed", .member = &C::seed, .commands = kTrain | kGradcheck | kBench | kDataInfo,
-     .help = "of initial weights, order and dropout together", .range = {0, kMost}, .synonyms = "random-seed"},
+    {.name = "seed", .member = &C::seed, .commands = kTrain | kGradcheck | kBench | kDataInfo | kGenerate,
+     .help = "of initial weights, order and dropout together; generate: of the choices", .range = {0, kMost}, .synonyms = "random-seed"},
     {.name = "repeat", .member = &C::repeat, .commands = kTrain,
      .help = "runs, with seeds seed, seed + 1, …", .range = {1, 100000}, .synonyms = "repeats runs num-seeds"},
     {.name = "out", .member = &C::out, .commands = kTrain,
      .help = "run folder to make", .fallback = "runs/MODEL-DATA-NNN", .synonyms = "output out-dir output-dir",
      .of_one_run = true},
-    {.name = "force", .member = &C::force, .commands = kTrain | kDataConvert | kEvaluate | kExport,
+    {.name = "force", .member = &C::force, .commands = kTrain | kDataConvert | kEvaluate | kExport | kInspect,
      .help = "replace the run that --out holds, or convert's file; --resume: go on though options differ", .synonyms = "overwrite",
      .of_one_run = true},
     {.name = "note", .member = &C::note, .commands = kTrain,
@@ -167,6 +181,18 @@ const Option kOptions[] = {
      .fallback = "test; all of data that it was not trained on"},
     {.name = "predictions", .member = &C::predictions, .commands = kEvaluate,
      .help = "write label and prediction of each example", .fallback = "none"},
+    {.name = "prompt", .member = &C::prompt, .commands = kGenerate | kInspect,
+     .help = "text to go on from; of a task: the question, as 31528=", .fallback = "a new line", .synonyms = "start input"},
+    {.name = "length", .member = &C::length, .commands = kGenerate,
+     .help = "tokens to make", .range = {1, kMost}, .fallback = "500; of a task: the answer's",
+     .synonyms = "max-tokens num-tokens max-new-tokens"},
+    {.name = "temperature", .member = &C::temperature, .commands = kGenerate,
+     .help = "below 1 likelier tokens are likelier still; 0: always the likeliest", .range = {0, 100},
+     .fallback = "0.8; of a task 0"},
+    {.name = "top-k", .member = &C::top_k, .commands = kGenerate,
+     .help = "choose among so many of the likeliest tokens", .range = {1, kLargest}, .fallback = "all"},
+    {.name = "svg", .member = &C::svg, .commands = kInspect,
+     .help = "write the picture to this file", .fallback = "none"},
     {.name = "dot", .member = &C::dot, .commands = kGraph,
      .help = "print Graphviz"},
     {.name = "order", .member = &C::order, .commands = kDataInfo,

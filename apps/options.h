@@ -22,7 +22,9 @@ enum CommandBit : unsigned {
   kExport = 512,
   kDataConvert = 1024,
   kDataFetch = 2048,
-  kBenchLaunch = 4096
+  kBenchLaunch = 4096,
+  kGenerate = 8192,
+  kInspect = 16384
 };
 unsigned command_bit(std::string_view command);  // "data info" -> kDataInfo; 0 for a command that takes no option
 

@@ -9,7 +9,8 @@
 namespace tapedeck {
 namespace {
 
-constexpr int64_t score_batch = 1024;  // examples a forward pass while scoring
+constexpr int64_t score_batch = 1024;  // examples a forward pass while scoring, or a few thousand tokens
+constexpr int64_t score_tokens = 4096;
 
 Tensor first_rows(const Tensor& x, int64_t n) {
   Tensor part = x;
@@ -43,48 +44,67 @@ Problem::Problem(Dataset data, bool regression, Device device, DType dtype)
         text("--loss cross_entropy needs classes, but {} has numbers to predict: use --loss mse", data_.name));
 }
 
-Inputs Problem::empty_f32(int64_t count, Device device) const {
-  return {Tensor::empty({count, data_.features}, DType::f32, device),
-          regression_ ? Tensor::empty({count, 1}, DType::f32, device) : Tensor::empty({count}, DType::i32, device)};
+Inputs Problem::memory(int64_t count, DType dtype, Device device) const {
+  const Shape one{count, 1}, example{count, data_.features};
+  if (sequences()) return {Tensor::empty(example, DType::i32, device), Tensor::empty(example, DType::i32, device)};
+  return {Tensor::empty(example, dtype, device),
+          regression_ ? Tensor::empty(one, dtype, device) : Tensor::empty({count}, DType::i32, device)};
 }
-
-Inputs Problem::empty(int64_t count) const {
-  return {Tensor::empty({count, data_.features}, dtype_, device_),
-          regression_ ? Tensor::empty({count, 1}, dtype_, device_) : Tensor::empty({count}, DType::i32, device_)};
-}
+Inputs Problem::empty_stored(int64_t count, Device device) const { return memory(count, DType::f32, device); }
+Inputs Problem::empty(int64_t count) const { return memory(count, dtype_, device_); }
 
 Inputs Problem::converted(const Inputs& stored) const {
-  return {cast(stored.x, dtype_), regression_ ? cast(stored.answer, dtype_) : stored.answer};
+  const auto computed = [&](const Tensor& x) { return x.dtype == DType::i32 ? x : cast(x, dtype_); };
+  return {computed(stored.x), computed(stored.answer)};
 }
 
-void Problem::gather_rows(std::span<const int32_t> rows, float* x, void* answer) const {
-  if (regression_)
-    gather(data_, rows, x, static_cast<float*>(answer));
+void Problem::gather_rows(std::span<const int32_t> rows, void* x, void* answer) const {
+  if (sequences())
+    data_.sequences->read(rows, static_cast<int32_t*>(x), static_cast<int32_t*>(answer));
+  else if (regression_)
+    gather(data_, rows, static_cast<float*>(x), static_cast<float*>(answer));
   else
-    gather(data_, rows, x, static_cast<int32_t*>(answer));
+    gather(data_, rows, static_cast<float*>(x), static_cast<int32_t*>(answer));
 }
 
 Inputs Problem::load(std::span<const int32_t> rows) const {
-  const Inputs host = empty_f32(std::ssize(rows), Device::cpu);
-  gather_rows(rows, host.x.ptr<float>(), host.answer.data.begin());
+  const Inputs host = empty_stored(std::ssize(rows), Device::cpu);
+  gather_rows(rows, host.x.data.begin(), host.answer.data.begin());
   return converted({host.x.to(device_), host.answer.to(device_)});
 }
 
 Inputs Problem::throw_away(int64_t count) const {
-  return {Tensor::full({count, data_.features}, dtype_, device_, 0.5),
-          regression_ ? Tensor::full({count, 1}, dtype_, device_, 0) : Tensor::full({count}, DType::i32, device_, 0)};
+  const Inputs inputs = empty(count);
+  fill(inputs.x, sequences() ? 0 : 0.5);
+  fill(inputs.answer, 0);
+  return inputs;
 }
 
 Tensor Problem::loss(const Tensor& output, const Inputs& inputs) const {
-  return regression_ ? mse(output, inputs.answer) : cross_entropy(output, inputs.answer);
+  if (regression_) return mse(output, inputs.answer);
+  if (!sequences()) return cross_entropy(output, inputs.answer);
+  const int64_t tokens = inputs.answer.count();
+  return cross_entropy(reshape(output, {tokens, outputs()}), reshape(inputs.answer, {tokens}));
+}
+
+int64_t Problem::right(std::span<const double> outputs, std::span<const int32_t> answers) const {
+  int64_t right = 0, asked = 0;
+  for (size_t i = 0; i < answers.size(); ++i) {
+    if (answers[i] == ignored_label) continue;
+    ++asked;
+    const size_t classes = outputs.size() / answers.size();
+    right += argmax(outputs.subspan(i * classes, classes)) == answers[i];
+  }
+  return data_.whole_examples ? right == asked : right;
 }
 
 Score Problem::score(const Model& model, std::span<const int32_t> rows, const Observer& each) const {
   const NoTape off;
   Score score;
   double loss_sum = 0;
-  int64_t right = 0;
-  for (const auto batch : in_order(rows, score_batch)) {
+  int64_t right_answers = 0;
+  const int64_t step = sequences() ? std::max<int64_t>(1, score_tokens / data_.features) : score_batch;
+  for (const auto batch : in_order(rows, step)) {
     const Inputs inputs = load(batch);
     const Tensor output = model(inputs.x);
     const int64_t n = std::ssize(batch);
@@ -94,12 +114,15 @@ Score Problem::score(const Model& model, std::span<const int32_t> rows, const Ob
     const std::vector<double> values = output.doubles();
     if (each) each(batch, values);
     if (regression_) continue;
-    for (int64_t i = 0; i < n; ++i)
-      right += argmax(std::span(values).subspan(static_cast<size_t>(i * outputs()), static_cast<size_t>(outputs()))) ==
-               data_.labels[static_cast<size_t>(batch[static_cast<size_t>(i)])];
+    const std::vector<int32_t> right_ones = inputs.answer.values<int32_t>();
+    const size_t asked = static_cast<size_t>(answers()), numbers = asked * static_cast<size_t>(outputs());
+    for (size_t i = 0; i < batch.size(); ++i)
+      right_answers +=
+          right(std::span(values).subspan(i * numbers, numbers), std::span(right_ones).subspan(i * asked, asked));
   }
   score.loss = loss_sum / static_cast<double>(score.examples);
-  if (!regression_) score.accuracy = static_cast<double>(right) / static_cast<double>(score.examples);
+  const int64_t of_one = sequences() && !data_.whole_examples ? data_.sequences->answers_each() : 1;
+  if (!regression_) score.accuracy = static_cast<double>(right_answers) / static_cast<double>(score.examples * of_one);
   return score;
 }
 
@@ -107,14 +130,14 @@ Inputs first_rows(const Inputs& batch, int64_t n) { return {first_rows(batch.x, 
 
 BatchBuffer::BatchBuffer(const Problem& problem, int64_t capacity) : problem_(problem), capacity_(capacity) {
   if (problem.device() == Device::cpu) {
-    host_ = problem.empty_f32(capacity, Device::cpu);
-    x_ = host_.x.ptr<float>();
+    host_ = problem.empty_stored(capacity, Device::cpu);
+    x_ = host_.x.data.begin();
     answer_ = host_.answer.data.begin();
-  } else {
+  } else {  // every number takes 4 bytes
     const size_t numbers = static_cast<size_t>(capacity * problem.data().features);
-    pinned_.emplace(problem.device(), numbers * sizeof(float) + static_cast<size_t>(capacity) * sizeof(int32_t));
-    x_ = static_cast<float*>(pinned_->begin());
-    answer_ = x_ + numbers;
+    pinned_.emplace(problem.device(), 4 * (numbers + static_cast<size_t>(capacity * problem.answers())));
+    x_ = pinned_->begin();
+    answer_ = static_cast<float*>(pinned_->begin()) + numbers;
   }
 }
 

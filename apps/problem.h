@@ -12,17 +12,17 @@
 namespace tapedeck {
 
 struct Inputs {
-  Tensor x;       // [N, features]
-  Tensor answer;  // i32 [N] class ids; or [N, 1] numbers for mse
+  Tensor x;       // [N, features]; of sequences: i32 tokens [N, T]
+  Tensor answer;  // i32 [N] class ids; [N, 1] numbers for mse; of sequences: i32 [N, T], the token that comes next
 };
 
 struct Score {
-  double loss = 0;                 // mean over the examples
-  std::optional<double> accuracy;  // share of right classes; none for mse
+  double loss = 0;                 // mean over the examples; of sequences: over the tokens that were asked for
+  std::optional<double> accuracy;  // share of right classes, tokens, or whole answers; none for mse
   int64_t examples = 0;
 };
 
-using Model = std::function<Tensor(const Tensor& x)>;  // [N, features] -> [N, outputs]
+using Model = std::function<Tensor(const Tensor& x)>;  // [N, features] -> [N, outputs], [N, T] -> [N, T, outputs]
 
 // The place of the largest, or -1 where one is NaN: such an output names no class, and counts as wrong.
 int64_t argmax(std::span<const double> logits);
@@ -37,6 +37,8 @@ class Problem {
 
   const Dataset& data() const { return data_; }
   bool regression() const { return regression_; }
+  bool sequences() const { return data_.sequences != nullptr; }
+  int64_t answers() const { return sequences() ? data_.features : 1; }  // of one example
   int64_t outputs() const { return regression_ ? 1 : data_.classes; }
 
   Device device() const { return device_; }
@@ -45,11 +47,11 @@ class Problem {
   Inputs throw_away(int64_t count) const;            // a batch of made-up examples, for warming up
   // Memory of a batch: on the device in the type that is computed in, or as data is stored, f32 with i32 class ids.
   Inputs empty(int64_t count) const;
-  Inputs empty_f32(int64_t count, Device device) const;
-  Inputs converted(const Inputs& stored) const;  // from what empty_f32() makes to what is computed with
-  // Copies rows of the data set to the host's memory: f32 features, and answers of empty_f32()'s type. Throws Error
-  // naming file and record that cannot be read.
-  void gather_rows(std::span<const int32_t> rows, float* x, void* answer) const;
+  Inputs empty_stored(int64_t count, Device device) const;
+  Inputs converted(const Inputs& stored) const;  // from what empty_stored() makes to what is computed with
+  // Copies rows of the data set to the host's memory, of the types of empty_stored(). Throws Error naming file and
+  // record that cannot be read.
+  void gather_rows(std::span<const int32_t> rows, void* x, void* answer) const;
   Tensor loss(const Tensor& output, const Inputs& inputs) const;
 
   // Runs the model over the rows without recording. `each` sees every batch's rows and outputs on the host.
@@ -57,6 +59,9 @@ class Problem {
   Score score(const Model& model, std::span<const int32_t> rows, const Observer& each = nullptr) const;
 
  private:
+  Inputs memory(int64_t count, DType dtype, Device device) const;  // of this type, where it is not i32
+  int64_t right(std::span<const double> outputs, std::span<const int32_t> answers) const;  // of one example
+
   Dataset data_;
   bool regression_;
   Device device_;
@@ -74,7 +79,7 @@ class BatchBuffer {
 
   void load(std::span<const int32_t> rows);  // throws what Problem::gather_rows does
   int64_t count() const { return count_; }   // examples of the last load
-  const float* x() const { return x_; }
+  const void* x() const { return x_; }
   const void* answer() const { return answer_; }
   Inputs inputs()
       const;  // of the last load, on the cpu: in f32 this buffer's own memory, that the next load overwrites
@@ -83,7 +88,7 @@ class BatchBuffer {
   const Problem& problem_;
   Inputs host_;
   std::optional<PinnedBuffer> pinned_;
-  float* x_;
+  void* x_;
   void* answer_;
   int64_t capacity_, count_ = 0;
 };

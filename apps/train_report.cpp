@@ -11,10 +11,22 @@
 namespace tapedeck {
 namespace {
 
-std::string score_text(const char* part, Number loss, Number accuracy) {
+std::string score_text(const char* part, const Dataset& data, Number loss, Number accuracy) {
   if (!loss) return fmt::format("{} not scored", part);
-  return accuracy ? fmt::format("{} accuracy {:.4f}, loss {:.4f}", part, *accuracy, *loss)
+  const char* const of = data.whole_examples ? "exact match" : data.sequences ? "token accuracy" : "accuracy";
+  return accuracy ? fmt::format("{} {} {:.4f}, loss {:.4f}", part, of, *accuracy, *loss)
                   : fmt::format("{} loss {:.4f}", part, *loss);
+}
+
+// What a second of training does. Examples of sequences are alike, so their tokens are what people compare.
+std::string speed_text(const Summary& s, const Problem& problem) {
+  if (!problem.sequences())
+    return fmt::format("{:.3g} examples/s, {:.3g} GFLOP/s", s.throughput.examples_per_s.value_or(0),
+                       s.gflops.value_or(0));
+  return fmt::format("{:.3g} tokens/s, {:.3g} GFLOP/s{}", s.throughput.tokens_per_s.value_or(0), s.gflops.value_or(0),
+                     s.peak_gflops ? fmt::format(" ({:.0f} % of the best product here)",
+                                                 100 * s.gflops.value_or(0) / *s.peak_gflops)
+                                   : " (`tapedeck info` measures what this machine could do)");
 }
 
 std::string target_text(const Target& target) {
@@ -38,6 +50,7 @@ void print_report(const Config& config, const std::string& report, const Json& d
 }
 
 std::string run_report(const Summary& s, const Trainer& trainer, const Problem& problem) {
+  const Dataset& data = problem.data();
   std::string out;
   const auto line = [&](const std::string& text) { out += text + "\n"; };
   line(fmt::format("{} with {} parameters on {} ({} training examples), {} on {}, {} thread{}, seed {}", s.model,
@@ -62,14 +75,14 @@ std::string run_report(const Summary& s, const Trainer& trainer, const Problem& 
   const std::string after = fmt::format(" after {} steps, {:.1f} epochs", s.steps.value_or(0), s.epochs.value_or(0));
   line(s.status == "interrupted"
            ? fmt::format("interrupted{}; {} steps are left", after, trainer.last_step() - trainer.state().step)
-           : score_text("test", s.final.test_loss, s.final.test_accuracy) + "; " +
-                 score_text("validation", s.final.validation_loss, s.final.validation_accuracy) + after);
+           : (data.tests_on_validation ? "" : score_text("test", data, s.final.test_loss, s.final.test_accuracy) + "; ") +
+                 score_text("validation", data, s.final.validation_loss, s.final.validation_accuracy) + after);
   if (s.step_ms)
     line(fmt::format(
-        "step {:.3g} ms (median; 5 % to 95 %: {:.3g} to {:.3g}; n = {}), {:.3g} examples/s, {:.3g} GFLOP/s, "
-        "{:.0f} % of it waiting for data",
-        s.step_ms->median_ms, s.step_ms->p05_ms, s.step_ms->p95_ms, s.step_ms->n,
-        s.throughput.examples_per_s.value_or(0), s.gflops.value_or(0), 100 * s.data_wait_ratio.value_or(0)));
+        "step {:.3g} ms (median; 5 % to 95 %: {:.3g} to {:.3g}; n = {}), {}, {:.0f} % of it waiting for data",
+        s.step_ms->median_ms, s.step_ms->p05_ms, s.step_ms->p95_ms, s.step_ms->n, speed_text(s, problem),
+        100 * s.data_wait_ratio.value_or(0)));
+  if (s.step_ms && problem.sequences()) line("  FLOP a token: " + trainer.learner().model->flops_formula());
   line(fmt::format("time: training {:.2f} s, evaluation {:.2f}, loading data {:.2f}, warm-up {:.2f}, in all {:.2f}",
                    s.time.train.value_or(0), s.time.eval.value_or(0), s.time.data.value_or(0),
                    s.time.warmup.value_or(0), s.time.total.value_or(0)));

@@ -110,6 +110,8 @@ Summary Trainer::summary() const {
   const double seconds = clock_.training();
   if (state_.step > 0 && seconds > 0) {
     s.throughput.examples_per_s = static_cast<double>(state_.examples) / seconds;
+    if (problem_.sequences())
+      s.throughput.tokens_per_s = *s.throughput.examples_per_s * static_cast<double>(problem_.data().features);
     s.gflops = learner_->model->training_flops() * *s.throughput.examples_per_s / 1e9;
   }
   if (dtype_ == DType::f32 && device_ == Device::cpu)

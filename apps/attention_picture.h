@@ -1,0 +1,18 @@
+// Attention weights as pictures: one square a head, a row for each token that looks, a column for each it looks at.
+#pragma once
+#include <cstdint>
+#include <string>
+#include <vector>
+
+namespace tapedeck {
+
+struct AttentionMap {
+  int64_t layer, head;
+  std::vector<double> weights;  // [T, T], rows sum to 1
+};
+
+// Shades from 0 to 1 in tenths, and under each head what its last token looks at most. Tokens are printable names.
+std::string attention_text(const std::vector<AttentionMap>& maps, const std::vector<std::string>& tokens);
+std::string attention_svg(const std::vector<AttentionMap>& maps, const std::vector<std::string>& tokens);
+
+}  // namespace tapedeck
