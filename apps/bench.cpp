@@ -12,6 +12,7 @@
 #include "apps/commands.h"
 #include "apps/device_time.h"
 #include "apps/experiment.h"
+#include "apps/models/mlp.h"
 #include "apps/peaks.h"
 #include "apps/stats.h"
 #include "engine/step_graph.h"
@@ -141,7 +142,7 @@ int run_bench_step(const Config& config) {
   const Device device = prepare_machine(config);
   { const StepGraph refuses(device, config.graph == "on"); }  // where there are none, before anything is measured
   say_why_on_cpu(config);
-  Json document = bench_document(load_before_bench(), device);
+  Json document = bench_document(load_before_bench(config), device);
   std::optional<Peaks> peaks;  // those of the CPU
   if (device == Device::cpu) peaks = measure_peaks();
 
@@ -150,8 +151,12 @@ int run_bench_step(const Config& config) {
   for (const int64_t batch : config.batches)
     for (const bool graph : both ? std::vector{false, true} : std::vector{config.graph == "on"})
       benches.push_back(std::make_unique<StepBench>(config, batch, device, find_precision(config), graph));
+  // On the emulated device a step takes seconds, and its time says little: a few.
+  const auto steps = [&](int64_t batch) {
+    return config.steps.value_or(device == Device::emulated ? 2 : std::max<int64_t>(10, 20000 / batch));
+  };
   for (int64_t round = 0; round < config.rounds; ++round)
-    for (const auto& bench : benches) bench->round(config.steps.value_or(std::max<int64_t>(10, 20000 / bench->batch)));
+    for (const auto& bench : benches) bench->round(steps(bench->batch));
 
   document["peak_gflops"] = peaks ? Json(peaks->gemm.best) : Json();
   document["warmup_steps"] = warmup_steps;

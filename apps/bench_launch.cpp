@@ -112,7 +112,7 @@ std::string table(const Json& document) {
 int run_bench_launch(const Config& config) {
   const Device device = prepare_machine(config);
   say_why_on_cpu(config);
-  Json document = bench_document(load_before_bench(), device);
+  Json document = bench_document(load_before_bench(config), device);
 
   std::vector<std::unique_ptr<Chain>> chains;
   for (const int64_t kernels : {1, 10, 100, 400}) chains.push_back(std::make_unique<Chain>(kernels, device));

@@ -2,12 +2,14 @@
 
 #include <iostream>
 
+#include "apps/files.h"
 #include "apps/record.h"
 #include "apps/stats.h"
 
 namespace tapedeck {
 
-Load load_before_bench() {
+Load load_before_bench(const Config& config) {
+  if (!config.save.empty()) check_writable(config.save);
   const Load load = measure_load();
   if (load.busy) std::cerr << "this machine is busy with something else: these times will be too long\n";
   return load;

@@ -10,7 +10,8 @@
 
 namespace tapedeck {
 
-Load load_before_bench();  // measured; warns on stderr where the machine is busy
+// The load, measured; warns on stderr where the machine is busy. Throws Error where --save cannot be written.
+Load load_before_bench(const Config& config);
 
 // Adds n, the median under this key ("median_ms"), p05 and p95, all but n null where there is no time.
 void add_times(Json& row, const char* median_key, std::span<const double> times);

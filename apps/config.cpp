@@ -64,7 +64,7 @@ void exclude(Config& c, const char* option, std::optional<double>& member, const
 void check_model_options(const Config& c) {
   const auto refuse = [&](const char* other, std::initializer_list<const char*> options) {
     for (const char* option : options)
-      if (!is_default(c, option) && c.origin(option) >= c.origin("model"))
+      if (c.origin(option) == Origin::flag)  // a run's config.json holds them all
         throw UsageError(fmt::format("--{}: --model {} has none, it is {}'s; leave it out, or use --model {}", option,
                                      c.model, other, other));
   };
@@ -83,6 +83,10 @@ void check_together(Config& c) {
     exclude(c, "momentum", c.momentum, "optimizer",
             fmt::format("--optimizer {} has none; use --optimizer momentum or leave it out", c.optimizer).c_str());
   const DataKind* kind = data_kind(c);
+  for (const char* option : {"context", "bytes"})
+    if (kind && kind->name != "text" && c.origin(option) >= Origin::flag)
+      throw UsageError(fmt::format(
+          "--{}: belongs to text, and {} has sequences of its own length or none; leave it out", option, c.data));
   const char* const data_option = find_option("name", command_bit(c.command)) ? "name" : "data";
   if (kind && kind->fixed_split)
     for (auto [option, member] : {std::pair{"validation", &c.validation}, std::pair{"test", &c.test}})

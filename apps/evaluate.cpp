@@ -139,8 +139,7 @@ int run_evaluate(const Config& asked) {
   const auto model = make_model(run, problem);
   const ParameterSet parameters(*model, device, dtype, static_cast<uint64_t>(run.seed));
   const Dataset& set = problem.data();
-  load_weights(parameters, saved.bytes, saved.source,
-               text("{} ({} features, {} classes)", set.name, set.features, set.classes));
+  load_weights(parameters, saved.bytes, saved.source, data_text(set.name, set.features, set.classes));
 
   say_why_on_cpu(asked);
   std::cerr << saved.note;

@@ -32,6 +32,12 @@ void say_why_on_cpu(const Config& config) {
   if (const std::string why = why_no_cuda(); !why.empty()) std::cerr << fmt::format("computing on the CPU: {}\n", why);
 }
 
+Config with_device_named(const Config& config, Device device) {
+  Config named = config;
+  if (config.device == "auto") named.device = name(device);
+  return named;
+}
+
 DType find_precision(const Config& config) { return config.precision == "fp64" ? DType::f64 : DType::f32; }
 
 bool graph_wanted(const Config& config, Device device) {
@@ -49,10 +55,6 @@ GptShape gpt_shape(const Config& config, int64_t context, int64_t vocabulary) {
 }
 
 std::unique_ptr<Network> make_model(const Config& config, const Problem& problem) {
-  if (problem.sequences() != (config.model == "gpt"))
-    throw UsageError(text("--model {}: learns from {}, and {} holds {}: use --model {}", config.model,
-                          config.model == "gpt" ? "sequences" : "features", problem.data().name,
-                          problem.sequences() ? "sequences" : "features", problem.sequences() ? "gpt" : "mlp"));
   if (config.model == "gpt")
     return std::make_unique<Gpt>(gpt_shape(config, problem.data().features, problem.outputs()));
   return std::make_unique<Mlp>(problem.data().features, config.hidden, problem.outputs(),
@@ -142,22 +144,10 @@ MemoryForecast forecast_memory(const Config& config, const Problem& problem, Dev
     return Bytes{static_cast<double>(use.peak_bytes), static_cast<double>(use.bytes)};
   };
   const int64_t small = std::min<int64_t>(config.batch, 16);
-<<<<<<< HEAD
   const Bytes one = bytes_at(small), two = bytes_at(2 * small);
   const auto at_batch = [&](double at_small, double at_twice) {
     return at_small + (at_twice - at_small) / static_cast<double>(small) * static_cast<double>(config.batch - small);
   };
-=======
-  const double at_small = peak_at(small), slope = (peak_at(2 * small) - at_small) / static_cast<double>(small);
-  const double at_batch = at_small + slope * static_cast<double>(config.batch - small);
-
-  // The feed holds its batches on the CPU, as f32 and beside all else but for the one that a step reads in place.
-  const int64_t slots = feed_slots(config.workers.value_or(default_workers(problem)), config.prefetch);
-  const double one_batch =
-      static_cast<double>(config.batch) * static_cast<double>(problem.data().features + problem.answers()) * 4;
-  const double fed = device == Device::cpu ? static_cast<double>(slots) * one_batch : 0;
-  const double in_place = device == Device::cpu && dtype == DType::f32 ? one_batch : 0;
->>>>>>> 6618e1a (wip)
 
   const double before = static_cast<double>(arena.use().bytes);
   arena.reset_peak();
@@ -166,7 +156,8 @@ MemoryForecast forecast_memory(const Config& config, const Problem& problem, Dev
   const double scoring = static_cast<double>(arena.use().peak_bytes) - before;
 
   // A step in f32 reads its batch in place, where the feed has put it; here it lay beside, and a graph kept it.
-  const double one_batch = static_cast<double>(config.batch) * static_cast<double>(data.features + 1) * sizeof(float);
+  const double one_batch =
+      static_cast<double>(config.batch) * static_cast<double>(data.features + problem.answers()) * 4;
   const double in_place = dtype == DType::f32 && !DeviceData::fits(problem) ? one_batch : 0;
   const double step = at_batch(one.peak, two.peak) - in_place;
   const double between = at_batch(one.between, two.between) - (graph ? in_place : 0);

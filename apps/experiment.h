@@ -15,11 +15,12 @@ Device prepare_machine(const Config& config);
 // A line on stderr where --device auto took the CPU in a build with CUDA (without, nobody expects a GPU): once nothing
 // is left that could be refused.
 void say_why_on_cpu(const Config& config);
+// With the name of the device that `auto` stands for here: a run is recorded, and goes on, with what it was made with.
+Config with_device_named(const Config& config, Device device);
 DType find_precision(const Config& config);
 bool graph_wanted(const Config& config, Device device);  // whether steps are captured and replayed
 
 GptShape gpt_shape(const Config& config, int64_t context, int64_t vocabulary);
-// Throws UsageError where the kind of model does not fit the data.
 std::unique_ptr<Network> make_model(const Config& config, const Problem& problem);
 OptimizerRule optimizer_rule(const Config& config);
 

@@ -63,6 +63,14 @@ void write_file(const fs::path& path, std::string_view bytes) {
   sync_folder(path.parent_path());
 }
 
+void check_writable(const fs::path& path) {
+  std::error_code none;
+  const fs::file_status there = fs::status(path, none);
+  if (fs::exists(there) && !fs::is_regular_file(there)) return;  // a device or pipe is only tried by writing to it
+  write_through(temporary(path), path, "");
+  std::remove(temporary(path).c_str());
+}
+
 void write_folder(const fs::path& path, const std::map<std::string, std::string>& files) {
   const fs::path building = temporary(path);
   std::error_code ignored;

@@ -12,6 +12,9 @@ namespace tapedeck {
 // (/dev/stdout) is written in place. Throws Error with path and cause.
 void write_file(const std::filesystem::path& path, std::string_view bytes);
 
+// Whether write_file would find room for a name there, before hours go into what is to be written. Throws Error.
+void check_writable(const std::filesystem::path& path);
+
 // Throws UsageError where a file of this name is there already, unless forced. Devices and pipes are written to.
 void refuse_to_replace(const char* option, const std::string& path, bool force);
 

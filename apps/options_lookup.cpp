@@ -21,6 +21,8 @@ unsigned command_bit(std::string_view command) {
     unsigned bit;
   } kBits[] = {{"train", kTrain},
                {"evaluate", kEvaluate},
+               {"generate", kGenerate},
+               {"inspect", kInspect},
                {"gradcheck", kGradcheck},
                {"graph", kGraph},
                {"info", kInfo},

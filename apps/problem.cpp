@@ -9,7 +9,7 @@
 namespace tapedeck {
 namespace {
 
-constexpr int64_t score_batch = 1024;  // examples a forward pass while scoring, or a few thousand tokens
+constexpr size_t score_batch = 1024;  // examples a forward pass while scoring, or a few thousand tokens
 constexpr int64_t score_tokens = 4096;
 
 Tensor first_rows(const Tensor& x, int64_t n) {
@@ -31,11 +31,18 @@ DataOptions data_options(const Config& config) {
           .validation = config.validation,
           .test = config.test,
           .label = config.label,
+          .context = config.context,
+          .bytes = config.bytes,
           .regression = config.loss == "mse"};
 }
 
 Problem::Problem(const Config& config, Device device, DType dtype)
-    : Problem(load_dataset(config.data, data_options(config)), config.loss == "mse", device, dtype) {}
+    : Problem(load_dataset(config.data, data_options(config)), config.loss == "mse", device, dtype) {
+  if (sequences() == (config.model == "gpt")) return;
+  const char* const learns[] = {"features", "sequences"};
+  throw UsageError(text("--model {}: learns from {}, and {} holds {}: use --model {}", config.model, learns[!sequences()],
+                        data_.name, learns[sequences()], sequences() ? "gpt" : "mlp"));
+}
 
 Problem::Problem(Dataset data, bool regression, Device device, DType dtype)
     : data_(std::move(data)), regression_(regression), device_(device), dtype_(dtype) {
@@ -103,23 +110,29 @@ Score Problem::score(const Model& model, std::span<const int32_t> rows, const Ob
   Score score;
   double loss_sum = 0;
   int64_t right_answers = 0;
-  const int64_t step = sequences() ? std::max<int64_t>(1, score_tokens / data_.features) : score_batch;
-  for (const auto batch : in_order(rows, step)) {
+  const auto one_pass = [&](std::span<const int32_t> batch) {
     const Inputs inputs = load(batch);
     const Tensor output = model(inputs.x);
-    const int64_t n = std::ssize(batch);
-    loss_sum += loss(output, inputs).item() * static_cast<double>(n);
-    score.examples += n;
-    if (regression_ && !each) continue;
-    const std::vector<double> values = output.doubles();
+    const double mean_loss = loss(output, inputs).item();
+    const std::vector<double> values = regression_ && !each ? std::vector<double>() : output.doubles();
+    loss_sum += mean_loss * static_cast<double>(batch.size());  // from here on nothing asks for memory of the device
+    score.examples += std::ssize(batch);
     if (each) each(batch, values);
-    if (regression_) continue;
+    if (regression_) return;
     const std::vector<int32_t> right_ones = inputs.answer.values<int32_t>();
     const size_t asked = static_cast<size_t>(answers()), numbers = asked * static_cast<size_t>(outputs());
     for (size_t i = 0; i < batch.size(); ++i)
       right_answers +=
           right(std::span(values).subspan(i * numbers, numbers), std::span(right_ones).subspan(i * asked, asked));
-  }
+  };
+  size_t step = sequences() ? static_cast<size_t>(std::max<int64_t>(1, score_tokens / data_.features)) : score_batch;
+  while (!rows.empty()) try {
+      one_pass(rows.first(std::min(step, rows.size())));
+      rows = rows.subspan(std::min(step, rows.size()));
+    } catch (const OutOfMemory&) {  // a run that could train can be scored, in smaller pieces
+      if (step == 1) throw;
+      step /= 2;
+    }
   score.loss = loss_sum / static_cast<double>(score.examples);
   const int64_t of_one = sequences() && !data_.whole_examples ? data_.sequences->answers_each() : 1;
   if (!regression_) score.accuracy = static_cast<double>(right_answers) / static_cast<double>(score.examples * of_one);

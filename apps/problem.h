@@ -31,7 +31,8 @@ DataOptions data_options(const Config& config);
 
 class Problem {
  public:
-  Problem(const Config& config, Device device, DType dtype);  // loads the data
+  // Loads the data. Throws UsageError where the kind of model does not fit it.
+  Problem(const Config& config, Device device, DType dtype);
   // Throws UsageError where classes are asked for and the data has numbers.
   Problem(Dataset data, bool regression, Device device, DType dtype);
 

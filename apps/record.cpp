@@ -41,13 +41,31 @@ bool holds_run(const fs::path& folder) {
   return false;
 }
 
+constexpr const char* kReplaced = ".replaced";  // of a run folder: the run that a new one is about to replace
+
+std::vector<fs::path> seeds_of(const fs::path& folder) {
+  std::vector<fs::path> seeds;
+  for (const auto& entry : fs::directory_iterator(folder))
+    if (entry.is_directory() && is_seed(entry.path()) && holds_run(entry.path())) seeds.push_back(entry.path());
+  return seeds;
+}
+
 void remove_run(const fs::path& folder) {
   for (const char* file : kRunFiles) fs::remove_all(folder / file);
-  for (const auto& entry : fs::directory_iterator(folder))
-    if (entry.is_directory() && is_seed(entry.path()) && holds_run(entry.path())) {
-      remove_run(entry.path());
-      if (fs::is_empty(entry.path())) fs::remove(entry.path());
-    }
+  for (const fs::path& seed : seeds_of(folder)) {
+    remove_run(seed);
+    if (fs::is_empty(seed)) fs::remove(seed);
+  }
+}
+
+void move_run(const fs::path& from, const fs::path& to) {
+  fs::create_directories(to);
+  for (const char* file : kRunFiles)
+    if (fs::exists(from / file)) fs::rename(from / file, to / file);
+  for (const fs::path& seed : seeds_of(from)) {
+    move_run(seed, to / seed.filename());
+    if (fs::is_empty(seed)) fs::remove(seed);
+  }
 }
 
 fs::path first_free(const Config& config) {
@@ -72,13 +90,16 @@ fs::path make_folder(const Config& config) try {
 
 // With the lock held: nobody else can begin a run here meanwhile.
 void clear_folder(const fs::path& path, bool force) try {
-  if (!holds_run(path)) return;
+  if (!holds_run(path) && !fs::exists(path / kReplaced)) return;
   if (!force)
     throw UsageError(
         fmt::format("--out {0}: holds a run already; choose another, --resume {0} to go on with it, or --force "
                     "to replace it",
                     path.string()));
-  remove_run(path);
+  if (fs::exists(path / kReplaced))
+    remove_run(path);  // of a process that was killed before its run stood
+  else
+    move_run(path, path / kReplaced);
 } catch (const fs::filesystem_error& e) {
   throw UsageError(
       fmt::format("--out {}: cannot be cleared: {}; choose another", e.path1().string(), e.code().message()));
@@ -138,7 +159,7 @@ FolderLock::~FolderLock() {
 
 RunFolder::RunFolder(const Config& config, Device device) : path_(make_folder(config)), lock_(path_) {
   clear_folder(path_, config.force);
-  begun_here_ = true;
+  begun_here_ = true, stands_ = false;
   try {
     write("config.json", to_json(config));
     write("machine.json", machine_json(this_machine(), measure_load(), config.threads, device));
@@ -170,15 +191,22 @@ bool RunFolder::has_checkpoint() const {
 void RunFolder::abandon() noexcept try {
   const fs::path metrics = path_ / "metrics.jsonl";
   if (!begun_here_ || has_checkpoint() || (fs::exists(metrics) && fs::file_size(metrics) > 0)) return;
-  for (const auto& entry : fs::directory_iterator(path_))
-    if (is_seed(entry.path())) return;  // of a repeat, which goes on from it
+  if (!seeds_of(path_).empty()) return stands();  // a repeat goes on from them
   for (const char* file : kRunFiles) fs::remove_all(path_ / file);
+  if (fs::exists(path_ / kReplaced)) move_run(path_ / kReplaced, path_), fs::remove(path_ / kReplaced);
   if (fs::is_empty(path_)) fs::remove(path_);
 } catch (const fs::filesystem_error&) {
   // there is an error to report already
 }
 
+void RunFolder::stands() {
+  if (std::exchange(stands_, true)) return;
+  std::error_code left;  // what cannot be removed does no harm
+  fs::remove_all(path_ / kReplaced, left);
+}
+
 void RunFolder::append(Json metrics) {
+  stands();
   CHECK(metrics_, "{}: its metrics are not open yet", path_.string());
   metrics_->append(std::move(metrics));
 }

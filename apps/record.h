@@ -53,7 +53,8 @@ bool is_seed(const std::filesystem::path& folder);
 class RunFolder {
  public:
   // Makes config.out, or the first free runs/MODEL-DATA-NNN, with missing parents, and writes config.json and
-  // machine.json into it. Throws UsageError when it cannot be written or holds a run already (--force replaces that).
+  // machine.json into it. Throws UsageError when it cannot be written or holds a run already (--force replaces that, once
+  // the new run stands).
   explicit RunFolder(const Config& config, Device device = Device::cpu);
 
   // Goes on in a folder that holds a run. Nothing can be appended before keep_metrics says how much of them stays.
@@ -65,14 +66,16 @@ class RunFolder {
   void append(Json metrics);  // a line of metrics.jsonl
   int64_t sync_metrics();     // see JsonLines
   void write(std::string_view file, const Json& document) { write_json(path_ / file, document); }
-  // Takes away what a run left that began in this process and failed before its first line of metrics or checkpoint.
+  // A run that began in this process stands from its first line of metrics or checkpoint on: what it replaces is gone
+  // then. One that fails before leaves nothing, and what it was to replace is there again.
+  void stands();
   void abandon() noexcept;
 
  private:
   explicit RunFolder(const std::filesystem::path& path);
   std::filesystem::path path_;
   FolderLock lock_;
-  bool begun_here_ = false;
+  bool begun_here_ = false, stands_ = true;
   std::unique_ptr<JsonLines> metrics_;  // null until keep_metrics
 };
 

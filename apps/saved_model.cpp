@@ -44,9 +44,12 @@ SavedModel from_checkpoint(const fs::path& run) {
     if (!newest && is_seed(entry.path()))
       throw Error(fmt::format("{}: holds the runs of several seeds; name one, such as {}", run.string(),
                               entry.path().string()));
-  if (!newest)
-    throw Error(
-        fmt::format("{}: holds no {} and no checkpoint: it was stopped before its first", run.string(), model_file));
+  if (!newest) {
+    const std::optional<Summary> end = finished_summary(run);
+    throw Error(fmt::format("{}: holds no {} and no checkpoint: it {}", run.string(), model_file,
+                            end && end->status == "diverged" ? "diverged, and its weights were not finite: train again with a lower --lr"
+                                                             : "was stopped before its first, or is still running"));
+  }
   const fs::path file = run / "checkpoint" / newest->name / checkpoint_weights;
   if (!newest->files.contains(checkpoint_weights)) throw Error(fmt::format("{}: is missing", file.string()));
   std::string note = fmt::format("{}: not finished, so this is its checkpoint {}\n", run.string(), newest->name);

@@ -40,7 +40,9 @@ void say_how_to_go_on(const fs::path& run) {
 Problem load_problem(const Config& config, Device device, TrainingClock& clock) {
   const auto loading = clock.enter(Phase::data);
   Problem problem(config, device, find_precision(config));
-  steps_per_epoch(config, problem);  // refuses a batch that is too large before anything is written
+  // What would be refused later is refused before anything is written.
+  steps_per_epoch(config, problem);                          // a batch that is too large
+  const StepGraph graph(device, graph_wanted(config, device));  // a graph where the device has none
   return problem;
 }
 
@@ -74,7 +76,8 @@ Ending train_in(RunFolder& folder, const Earlier* earlier, const Config& config,
   throw;
 }
 
-int train_once(const Config& config, Device device) {
+int train_once(const Config& asked, Device device) {
+  const Config config = with_device_named(asked, device);
   TrainingClock clock;
   std::optional<Earlier> earlier;
   if (!config.resume.empty()) earlier.emplace(look_at_run(config));
@@ -83,7 +86,7 @@ int train_once(const Config& config, Device device) {
     return exit_done;
   }
   const Problem problem = load_problem(config, device, clock);
-  say_why_on_cpu(config);
+  say_why_on_cpu(asked);
   if (config.dry_run) return dry_run(config, problem, device);
 
   RunFolder folder = earlier ? std::move(earlier->folder) : RunFolder(config, device);
@@ -102,10 +105,11 @@ int train_once(const Config& config, Device device) {
 }
 
 // Every seed in a folder of its own within the run's. Resumed, those that have ended are only read.
-int train_repeat(const Config& config, Device device) {
+int train_repeat(const Config& asked, Device device) {
+  const Config config = with_device_named(asked, device);
   TrainingClock loading;
   const Problem problem = load_problem(config, device, loading);
-  say_why_on_cpu(config);
+  say_why_on_cpu(asked);
   if (config.dry_run) return dry_run(config, problem, device);
 
   std::optional<Earlier> before;
@@ -130,6 +134,7 @@ int train_repeat(const Config& config, Device device) {
       RunFolder seed_folder = earlier ? std::move(earlier->folder) : RunFolder(one, device);
       TrainingClock clock;
       runs.push_back(train_in(seed_folder, earlier ? &*earlier : nullptr, one, problem, device, clock).summary);
+      folder.stands();
       if (runs.back().status == "interrupted" || (Interruption::asked() && i + 1 < config.repeat)) {
         say_how_to_go_on(folder.path());
         return exit_interrupted;

@@ -64,6 +64,9 @@ Summary Trainer::run() {
     status_ = "interrupted";
     if (folder_) save_checkpoint();
     return finish();
+  } catch (const Error&) {  // a batch that cannot be read, say: the steps asked for before have happened all the same
+    if (!settle(0)) return finish();
+    throw;
   }
 }
 

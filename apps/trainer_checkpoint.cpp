@@ -60,6 +60,7 @@ bool Trainer::save_checkpoint() {
   metrics_bytes_ = folder_->sync_metrics();
   const Checkpoint now = checkpoint();
   Checkpoints(folder_->path()).save(now);
+  folder_->stands();
   saved_ = now.name;
   last_save_ = steady_seconds();
   return true;
@@ -98,7 +99,9 @@ void Trainer::restore_tensors(const Checkpoint& from) {
     CHECK(found != from.files.end(), "checkpoint {}: holds no {}", from.name, name);
     return std::string_view(found->second);
   };
-  load_weights(learner_->parameters, file("weights.safetensors"), from.name + "/weights.safetensors", problem_.data());
+  const Dataset& data = problem_.data();
+  load_weights(learner_->parameters, file("weights.safetensors"), from.name + "/weights.safetensors",
+               data_text(data.name, data.features, data.classes));
   if (from.files.contains("best.safetensors")) best_weights_ = file("best.safetensors");
 
   std::vector<std::pair<std::string, Tensor>> moments;

@@ -17,7 +17,7 @@ void Trainer::log_step(const StepsInFlight::Finished& finished) {
   if (step % epoch_steps_ == 0 && std::ssize(state_.losses) > std::max<int64_t>(epoch_steps_, 100))
     state_.losses.erase(state_.losses.begin(), state_.losses.end() - std::max<int64_t>(epoch_steps_, 100));
   state_.logged.add(sum);
-  const bool at_interval = step % config_.log_every == 0 || !std::isfinite(loss) || step == last_step_;
+  const bool at_interval = step % config_.log_every == 0 || !finished.record.went || step == last_step_;
   const double seconds = clock_.training();
   progress_.update({.step = step,
                     .last_step = last_step_,

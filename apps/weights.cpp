@@ -12,6 +12,10 @@ std::string weights_file(const ParameterSet& parameters) {
   return to_safetensors(weights);
 }
 
+std::string data_text(const std::string& name, int64_t features, int64_t classes) {
+  return text("{} ({} features, {} classes)", name, features, classes);
+}
+
 void load_weights(const ParameterSet& parameters, std::string_view file, const std::string& source,
                   const std::string& data) {
   std::map<std::string, Tensor> saved;

@@ -77,6 +77,7 @@ std::span<const DataKind> data_kinds() {
        .origin = "made by formula",
        .takes_task = true,
        .fixed_split = true,
+       .sequences = true,
        .load = [](const std::string& task, const DataOptions&) { return make_task(task); }},
       {.name = "shard",
        .what = "a converted data set, which trains without being loaded",

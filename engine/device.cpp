@@ -41,7 +41,7 @@ Device find_device(std::string_view wanted) {
     if (std::from_chars(wanted.data() + 5, end, index).ptr != end) index = -1;
   }
   if (index < 0)
-    throw UsageError(text("device {}: unknown, use cpu, cuda, cuda:1 (the second GPU) or emulated", wanted));
+    throw UsageError(text("device {}: unknown, use auto, cpu, cuda, cuda:1 (the second GPU) or emulated", wanted));
   choose_gpu(index);
   return Device::cuda;
 }

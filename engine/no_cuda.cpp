@@ -10,7 +10,7 @@ bool built_with_cuda() { return false; }
 std::string why_no_cuda() { return "this program was built without CUDA"; }
 std::vector<Gpu> gpus() { return {}; }
 CudaVersions cuda_versions() { return {}; }
-Backend& cuda_backend() { throw Error("device cuda: " + why_no_cuda()); }
+Backend& cuda_backend() { throw Error("device cuda: " + why_no_cuda() + ": use --device cpu, or build where nvcc is"); }
 void limit_gpu_memory(size_t) {}
 
 [[noreturn]] void launch_without_nvcc(const char* kernel) {

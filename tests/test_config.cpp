@@ -102,7 +102,7 @@ TEST_CASE("values are parsed strictly, and a refusal names option, value and wha
   }
   CHECK(mentions(refusal({{"activation", "Relu"}}), {"--activation", "Relu", "relu, gelu, gelu_erf, silu"}));
   CHECK(mentions(refusal({{"dropout", "1"}}), {"--dropout", "from 0 to below 1"}));
-  CHECK(mentions(refusal({{"model", "gpt"}}), {"--model", "gpt", "mlp"}));
+  CHECK(mentions(refusal({{"model", "lstm"}}), {"--model", "lstm", "mlp", "gpt"}));
   CHECK(mentions(refusal({{"json", "yes"}}), {"--json", "yes", "true or false"}));
 }
 

@@ -286,3 +286,38 @@ TEST_CASE("summary.json has every field, null where it does not apply") {
   CHECK(out["final"]["train_loss"].is_null());
   CHECK(out["loss_scale"]["final"].is_null());
 }
+
+// Fault: --force had taken the old run away before the new one was refused or failed.
+TEST_CASE("a run that --force replaces is there again when the new one fails before it stands") {
+  const TestFolder here;
+  const auto old_run = [] {
+    RunFolder folder(into("run", true));
+    folder.append({{"step", 1}});
+    folder.write("summary.json", {{"status", "done"}});
+    fs::create_directories("run/seed-3");
+    std::ofstream("run/seed-3/config.json") << "{}";
+    std::ofstream("run/seed-3/notes.txt") << "mine";
+  };
+  old_run();
+  {
+    RunFolder failing(into("run", true));
+    CHECK_FALSE(fs::exists("run/summary.json"));
+    failing.abandon();
+  }
+  CHECK(fs::exists("run/summary.json"));
+  CHECK(fs::exists("run/seed-3/config.json"));
+  CHECK(fs::file_size("run/metrics.jsonl") > 0);
+  CHECK_FALSE(fs::exists("run/.replaced"));
+
+  { const RunFolder killed(into("run", true)); }  // says nothing any more
+  CHECK_FALSE(fs::exists("run/summary.json"));
+  RunFolder(into("run", true)).abandon();
+  CHECK(fs::exists("run/summary.json"));
+
+  RunFolder standing(into("run", true));
+  standing.append({{"step", 1}});
+  CHECK_FALSE(fs::exists("run/.replaced"));
+  standing.abandon();
+  CHECK_FALSE(fs::exists("run/summary.json"));
+  CHECK(text_of("run/seed-3/notes.txt") == "mine");
+}

@@ -7,6 +7,7 @@
 #include "engine/backend.h"
 #include "engine/safetensors.h"
 #include "tests/program.h"
+#include "tests/shard_files.h"
 #include "tests/test_data_folder.h"
 #include "tests/training.h"
 
@@ -136,6 +137,57 @@ TEST_CASE("a batch larger than the training part is refused with both numbers, b
 }
 
 // Fault: --repeat removed every folder of --out whose name began with seed-, asked by --force or not.
+// Fault: a refused --graph on had already taken away the finished run that --force was to replace.
+TEST_CASE("a run that is refused or fails at its start leaves the one it was to replace") {
+  const TemporaryFolder folder;
+  const std::vector<std::string> run = {"train", "--data",  "blobs", "--hidden",     "4",      "--steps",
+                                        "5",     "--quiet", "--out", folder / "run", "--force"};
+  REQUIRE(tapedeck::test::tapedeck(run).code == exit_done);
+  const std::string model = read_file(folder / "run/model.safetensors");
+  for (const std::vector<std::string>& more :
+       {std::vector<std::string>{"--graph", "on"}, {"--memory-limit", "1KiB"}, {"--repeat", "2", "--graph", "on"}}) {
+    std::vector<std::string> words = run;
+    words.insert(words.end(), more.begin(), more.end());
+    CHECK(tapedeck::test::tapedeck(words).code != exit_done);
+    CHECK(read_file(folder / "run/model.safetensors") == model);
+  }
+}
+
+// Fault: after the last step there was no memory to score a thousand examples at once, and the training was lost.
+TEST_CASE("a run that could train is scored in smaller pieces where memory is short") {
+  const TemporaryFolder folder;
+  const auto train = [&](const std::string& limit) {
+    return tapedeck::test::tapedeck({"train", "--data", "digits", "--hidden", "4", "--batch", "4", "--steps", "5",
+                                     "--quiet", "--json", "--memory-limit", limit, "--out", folder / limit});
+  };
+  const Outcome roomy = train("1GiB"), tight = train("40KiB");
+  REQUIRE(tight.code == exit_done);
+  CHECK(tight.json()["final"]["validation_loss"].get<double>() ==
+        doctest::Approx(roomy.json()["final"]["validation_loss"].get<double>()).epsilon(1e-6));
+  CHECK(tight.json()["final"]["test_accuracy"] == roomy.json()["final"]["test_accuracy"]);
+}
+
+// Fault: the host was some steps ahead of the device when a batch could not be read, and what those steps came to was
+// never looked at: their lines were lost, and so was a divergence among them.
+TEST_CASE("a batch that cannot be read ends a run only when the steps before it are on record") {
+  const TemporaryFolder folder;
+  std::string shard = read_file(large_shard(folder));
+  shard[shard.size() / 2] ^= 1;
+  std::ofstream(folder / "damaged.shard", std::ios::binary) << shard;
+  const auto lines = [&](const std::string& device, const std::string& lr) {
+    const std::string out = folder / (device + lr);
+    const Outcome outcome = train({"--data", "shard:" + (folder / "damaged.shard"), "--hidden", "2", "--batch", "2", "--steps",
+                                   "400", "--log-every", "1", "--optimizer", "sgd", "--lr", lr, "--device", device, "--workers", "0"},
+                                  out);
+    INFO(outcome.err);
+    CHECK(outcome.code == (lr == "0.01" ? exit_failed : exit_diverged));
+    return curve(out, "step").size();
+  };
+  const size_t on_cpu = lines("cpu", "0.01");
+  CHECK(on_cpu > 8);
+  CHECK(lines("emulated", "0.01") == on_cpu);
+}
+
 TEST_CASE("repeats leave alone what else is in their folder") {
   const TemporaryFolder folder;
   fs::create_directories(folder / "out/seed-data");

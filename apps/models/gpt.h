@@ -6,12 +6,15 @@
 //                 x += shrink(gelu(grow(norm2(x))))
 //   norm(x) → head → logits of the next token
 #pragma once
+#include <algorithm>
 #include <cmath>
 #include <deque>
+#include <optional>
 #include <string>
 #include <vector>
 
 #include "apps/models/network.h"
+#include "ops/key_value_cache.h"
 #include "ops/layers.h"
 
 namespace tapedeck {
@@ -46,12 +49,12 @@ struct GptBlock : Module {
   GptBlock(Module& parent, const std::string& name, const GptShape& s)
       : Module(parent, name),
         norm1(*this, "norm1", s.width),
-        qkv(*this, "qkv", s.width, 3 * s.width, normal(0.02)),
-        mix(*this, "mix", s.width, s.width, onto_stream(s)),
+        qkv(*this, "qkv", s.width, 3 * s.width, Activation::none, normal(0.02)),
+        mix(*this, "mix", s.width, s.width, Activation::none, onto_stream(s)),
         drop1(*this, "drop1", s.dropout),
         norm2(*this, "norm2", s.width),
-        grow(*this, "grow", s.width, 4 * s.width, normal(0.02), Activation::gelu),
-        shrink(*this, "shrink", 4 * s.width, s.width, onto_stream(s)),
+        grow(*this, "grow", s.width, 4 * s.width, Activation::gelu, normal(0.02)),
+        shrink(*this, "shrink", 4 * s.width, s.width, Activation::none, onto_stream(s)),
         drop2(*this, "drop2", s.dropout),
         heads(s.heads) {}
 
@@ -133,7 +136,7 @@ struct Gpt : Network {
                  std::vector<Tensor>* maps) const {  // [N, T] -> [N, T, V]
     const Scope scope(name());
     const int64_t first = caches ? caches->front().length : 0;
-    Stream x(drop(add_positions(tokens(ids), positions.table.value, first), pass));
+    Stream x(drop(tokens(ids, positions, first), pass));
     for (size_t i = 0; i < blocks.size(); ++i) blocks[i](x, pass, {caches ? &(*caches)[i] : nullptr, maps});
     return linear(x.normed(*norm), head ? head->value : tokens.table.value, {});
   }
