@@ -1,9 +1,10 @@
-// attention on the CPU: the head of an example in strips of 64 queries, which multiply with all keys they see at once.
-//   S = q kᵀ / √d    w = e^(S − top)    y = w v / Σ w    lse = top + log Σ w      the softmax needs no second pass over
-//   T P = e^(S − lse)    dP = dy vᵀ    dS = P ∘ (dP − ⟨dy, y⟩) / √d    dv += Pᵀ dy    dk += dSᵀ q    dq = dS k
-// [Dao et al. 2022, without tiles of keys: a strip fits into a cache]. Each product is one gemm of the calling thread
-// on the numbers as they lie in qkv; 16-bit ones are copied to f32 first, a head at a time. Heads are shared out among
-// the threads, and each has room for its own strips: memory grows with T, not with T².
+// attention on the CPU: the head of an example in strips of 64 or 128 queries, which multiply with all keys they see at
+// once, backward with 256 of them at a time.
+//   S = q kᵀ / √d    w = e^(S − top)    y = w v / Σ w    lse = top + log Σ w
+//   P = e^(S − lse)    dP = dy vᵀ    dS = P ∘ (dP − ⟨dy, y⟩) / √d    dv += Pᵀ dy    dk += dSᵀ q    dq = dS k
+// [Dao et al. 2022, with tiles as large as a cache]. Each product is one gemm of the calling thread on the numbers as
+// they lie in qkv; 16-bit ones are copied to f32 first, a head at a time. Heads are shared out among the threads, and
+// each has room for its own strips: memory grows with T, not with T².
 #include <algorithm>
 #include <cmath>
 
@@ -15,7 +16,9 @@
 namespace tapedeck {
 namespace {
 
-constexpr int64_t strip_rows = 64;
+constexpr int64_t most_rows = 128, most_keys = 256;  // of a strip, and of the piece of it that backward works on
+// A gemm wants many rows, a causal mask few: the strip on the diagonal computes what nobody sees.
+int64_t rows_of_strip(const Visible& visible) { return visible.causal ? 64 : most_rows; }
 
 template <class A>
 struct Matrix {  // rows lie `step` apart
@@ -89,8 +92,8 @@ struct Strip {  // queries from `first` on, and how many keys the last of them s
 };
 template <class T>
 Strip strip_of(const Attention<T>& a, int64_t example, int64_t index) {
-  const int64_t first = index * strip_rows;
-  const int64_t rows = std::clamp<int64_t>(existing_queries(a, example) - first, 0, strip_rows);
+  const int64_t most = rows_of_strip(a.visible), first = index * most;
+  const int64_t rows = std::clamp<int64_t>(existing_queries(a, example) - first, 0, most);
   return {first, rows, rows > 0 ? a.visible.to(example, first + rows - 1) : 0};
 }
 
@@ -124,19 +127,20 @@ struct ForwardStrips {  // of one head: every `pieces`-th strip
   int64_t pieces;
 
   int64_t room() const {
-    const int64_t copies = wide<T> ? 0 : (a.queries + 2 * a.visible.keys + strip_rows) * a.head_size;
-    return strip_rows * a.visible.keys + copies;
+    const int64_t copies = wide<T> ? 0 : (a.queries + 2 * a.visible.keys + most_rows) * a.head_size;
+    return rows_of_strip(a.visible) * a.visible.keys + copies;
   }
 
   void operator()(int64_t unit, A* room) const {
     const int64_t example = unit / pieces / a.heads, head = unit / pieces % a.heads, d = a.head_size;
     const int64_t keys = a.visible.existing(example);
     A* const scores = room;
-    room += strip_rows * a.visible.keys;
+    const int64_t most = rows_of_strip(a.visible);
+    room += most * a.visible.keys;
     const auto q = widened(a.q + a.q_at(example, head, 0), a.q_step, a.queries, d, room);
     const auto k = widened(a.k + a.kv_at(example, head, 0), a.kv_step, keys, d, room);
     const auto v = widened(a.v + a.kv_at(example, head, 0), a.kv_step, keys, d, room);
-    for (int64_t index = unit % pieces; index * strip_rows < a.queries; index += pieces) {
+    for (int64_t index = unit % pieces; index * most < a.queries; index += pieces) {
       const Strip s = strip_of(a, example, index);
       T* const to = y + a.y_at(example, head, s.first);
       A* const log_sums = lse + a.row_at(example, head, s.first);
@@ -144,14 +148,14 @@ struct ForwardStrips {  // of one head: every `pieces`-th strip
       if constexpr (wide<T>) out = {to, a.y_step()};
       if (s.rows > 0) {
         product<false, true>(s.rows, s.keys, d, A(a.scale), q.row(s.first), q.step, k.p, k.step, A(0), scores, s.keys);
-        A sums[strip_rows];
+        A sums[most_rows];
         for (int64_t i = 0; i < s.rows; ++i)
           log_sums[i] = softmax(scores + i * s.keys, a.visible.to(example, s.first + i), s.keys, sums[i]);
         product<false, false>(s.rows, d, s.keys, A(1), scores, s.keys, v.p, v.step, A(0), out.p, out.step);
         for (int64_t i = 0; i < s.rows; ++i)
           Block().each(d, [&](int64_t c) { to[i * a.y_step() + c] = T(out.row(i)[c] / sums[i]); });
       }
-      for (int64_t i = s.rows; i < std::min(strip_rows, a.queries - s.first); ++i) {  // queries that do not exist
+      for (int64_t i = s.rows; i < std::min(most, a.queries - s.first); ++i) {  // queries that do not exist
         Block().each(d, [&](int64_t c) { to[i * a.y_step() + c] = T(A(0)); });
         log_sums[i] = A(-INFINITY);
       }
@@ -175,15 +179,15 @@ struct BackwardStrips {  // of one head, the last strip first: it sees all keys,
 
   int64_t room() const {
     const int64_t copies = wide<T> ? 0 : (3 * a.queries + 4 * a.visible.keys) * a.head_size;
-    return 2 * strip_rows * a.visible.keys + copies;
+    return 2 * most_rows * most_keys + copies;
   }
 
   void operator()(int64_t unit, A* room) const {
     const int64_t example = unit / a.heads, head = unit % a.heads, d = a.head_size;
     const int64_t keys = a.visible.existing(example), queries = existing_queries(a, example);
     A* const scores = room;
-    A* const slopes = room + strip_rows * a.visible.keys;
-    room += 2 * strip_rows * a.visible.keys;
+    A* const slopes = room + most_rows * most_keys;
+    room += 2 * most_rows * most_keys;
     const int64_t q_at = a.q_at(example, head, 0), kv_at = a.kv_at(example, head, 0);
     const auto q = widened(a.q + q_at, a.q_step, queries, d, room);
     const auto k = widened(a.k + kv_at, a.kv_step, keys, d, room);
@@ -192,36 +196,47 @@ struct BackwardStrips {  // of one head, the last strip first: it sees all keys,
     const Sum<T> dq({g.dq.p + q_at, g.dq.add}, a.q_step, queries, d, room);
     const Sum<T> dk({g.dk.p + kv_at, g.dk.add}, a.kv_step, keys, d, room);
     const Sum<T> dv({g.dv.p + kv_at, g.dv.add}, a.kv_step, keys, d, room);
-    for (int64_t index = (queries + strip_rows - 1) / strip_rows - 1, last = index; index >= 0; --index) {
+    const int64_t most = rows_of_strip(a.visible), last = (queries + most - 1) / most - 1;
+    for (int64_t index = last; index >= 0; --index) {
       const Strip s = strip_of(a, example, index);
       const A* const qs = q.row(s.first);
       const A* const dys = dy.row(s.first);
-      product<false, true>(s.rows, s.keys, d, A(a.scale), qs, q.step, k.p, k.step, A(0), scores, s.keys);
-      product<false, true>(s.rows, s.keys, d, A(1), dys, dy.step, v.p, v.step, A(0), slopes, s.keys);
-      for (int64_t i = 0; i < s.rows; ++i)
-        derive(example, head, s.first + i, scores + i * s.keys, slopes + i * s.keys, s.keys);
-      const A beta_k = index == last ? dk.beta() : A(1), beta_v = index == last ? dv.beta() : A(1);
-      product<true, false>(s.keys, d, s.rows, A(1), scores, s.keys, dys, dy.step, beta_v, dv.row(0), dv.step());
-      product<true, false>(s.keys, d, s.rows, A(1), slopes, s.keys, qs, q.step, beta_k, dk.row(0), dk.step());
-      product<false, false>(s.rows, d, s.keys, A(1), slopes, s.keys, k.p, k.step, dq.beta(), dq.row(s.first),
-                            dq.step());
+      A means[most_rows];
+      for (int64_t i = 0; i < s.rows; ++i) {
+        const int64_t at = a.y_at(example, head, s.first + i);
+        means[i] = Block().sum(d, [&](int64_t c) { return A(g.dy[at + c]) * A(g.y[at + c]); });
+      }
+      for (int64_t from = 0; from < s.keys; from += most_keys) {
+        const int64_t n = std::min(most_keys, s.keys - from);
+        const A* const ks = k.row(from);
+        product<false, true>(s.rows, n, d, A(a.scale), qs, q.step, ks, k.step, A(0), scores, n);
+        product<false, true>(s.rows, n, d, A(1), dys, dy.step, v.row(from), v.step, A(0), slopes, n);
+        for (int64_t i = 0; i < s.rows; ++i) {
+          const int64_t seen = std::clamp<int64_t>(a.visible.to(example, s.first + i) - from, 0, n);
+          const A log_sum = g.lse[a.row_at(example, head, s.first + i)];
+          derive(log_sum, means[i], seen, n, scores + i * n, slopes + i * n);
+        }
+        const A beta = index == last ? dk.beta() : A(1);
+        product<true, false>(n, d, s.rows, A(1), scores, n, dys, dy.step, beta, dv.row(from), dv.step());
+        product<true, false>(n, d, s.rows, A(1), slopes, n, qs, q.step, beta, dk.row(from), dk.step());
+        product<false, false>(s.rows, d, n, A(1), slopes, n, ks, k.step, from == 0 ? dq.beta() : A(1), dq.row(s.first),
+                              dq.step());
+      }
     }
     dq.finish(queries, a.queries);
     dk.finish(keys, a.visible.keys);
     dv.finish(keys, a.visible.keys);
   }
 
-  // Of one query: scores become P, and dP becomes dS.
-  void derive(int64_t example, int64_t head, int64_t query, A* score, A* slope, int64_t cols) const {
-    const int64_t at = a.y_at(example, head, query), n = a.visible.to(example, query);
-    const A log_sum = g.lse[a.row_at(example, head, query)], scale = A(a.scale);
-    const A mean = Block().sum(a.head_size, [&](int64_t c) { return A(g.dy[at + c]) * A(g.y[at + c]); });
-    Block().each(n, [=](int64_t j) {
+  // Of one query: scores become P, and dP becomes dS; of the keys that it does not see both are 0.
+  void derive(A log_sum, A mean, int64_t seen, int64_t cols, A* score, A* slope) const {
+    const A scale = A(a.scale);
+    Block().each(seen, [=](int64_t j) {
       score[j] = exp(score[j] - log_sum);
       slope[j] = scale * score[j] * (slope[j] - mean);
     });
-    std::fill(score + n, score + cols, A(0));
-    std::fill(slope + n, slope + cols, A(0));
+    std::fill(score + seen, score + cols, A(0));
+    std::fill(slope + seen, slope + cols, A(0));
   }
 };
 
@@ -229,7 +244,8 @@ struct BackwardStrips {  // of one head, the last strip first: it sees all keys,
 
 template <class T>
 void attention_in_strips(const Attention<T>& a, T* y, Acc<T>* lse) {
-  const int64_t heads = a.batch * a.heads, strips = (a.queries + strip_rows - 1) / strip_rows;
+  const int64_t heads = a.batch * a.heads, most = rows_of_strip(a.visible);
+  const int64_t strips = (a.queries + most - 1) / most;
   if (heads == 0 || strips == 0) return;
   const int64_t pieces = std::min(strips, (threads() + heads - 1) / heads);  // too few heads for the threads
   const ForwardStrips<T> forward{a, y, lse, pieces};

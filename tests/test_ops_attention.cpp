@@ -158,6 +158,13 @@ TEST_CASE("attention: fused is composed, and the oracle, around the edges of til
       }
 }
 
+TEST_CASE("attention: more keys than backward works on at once") {
+  for (const bool causal : {true, false}) {
+    check_fused(problem(1, 300, 1, 8, causal), {DType::f32, DType::f64});
+    check_fused(problem(2, 270, 1, 8, causal, {270, 257}), {DType::f32});
+  }
+}
+
 TEST_CASE("attention: the largest head of a device with tiles, and none beyond it") {
   check_fused(problem(1, 35, 1, 128, true), {DType::f32, DType::f64});
   check_fused(problem(1, 35, 2, 128, false), {DType::f32});
