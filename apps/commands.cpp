@@ -25,6 +25,8 @@ std::span<const Command> all_commands() {
        run_bench_loader},
       {"bench launch", "time what it costs to ask a device for kernels, one by one and as a graph",
        "tapedeck bench launch --device emulated", run_bench_launch},
+      {"bench attention", "time fused attention against the composed form, and the memory of both",
+       "tapedeck bench attention --heads 6 --width 384", run_bench_attention},
       {"data list", "name the data sets", "tapedeck data list", run_data_list},
       {"data info", "describe a data set, its splits and its order", "tapedeck data info digits --order 0",
        run_data_info},

@@ -6,21 +6,22 @@
 
 namespace tapedeck {
 
-int run_train(const Config& config);         // train.cpp
-int run_evaluate(const Config& config);      // evaluate.cpp
-int run_generate(const Config& config);      // generate.cpp
-int run_inspect(const Config& config);       // inspect.cpp
-int run_export(const Config& config);        // export.cpp
-int run_gradcheck(const Config& config);     // gradcheck.cpp
-int run_graph(const Config& config);         // graph.cpp
-int run_info(const Config& config);          // info.cpp
-int run_data_list(const Config& config);     // data_list.cpp
-int run_data_info(const Config& config);     // data_info.cpp
-int run_data_convert(const Config& config);  // data_convert.cpp
-int run_data_fetch(const Config& config);    // data_fetch.cpp
-int run_bench_step(const Config& config);    // bench.cpp
-int run_bench_loader(const Config& config);  // bench_loader.cpp
-int run_bench_launch(const Config& config);  // bench_launch.cpp
+int run_train(const Config& config);            // train.cpp
+int run_evaluate(const Config& config);         // evaluate.cpp
+int run_generate(const Config& config);         // generate.cpp
+int run_inspect(const Config& config);          // inspect.cpp
+int run_export(const Config& config);           // export.cpp
+int run_gradcheck(const Config& config);        // gradcheck.cpp
+int run_graph(const Config& config);            // graph.cpp
+int run_info(const Config& config);             // info.cpp
+int run_data_list(const Config& config);        // data_list.cpp
+int run_data_info(const Config& config);        // data_info.cpp
+int run_data_convert(const Config& config);     // data_convert.cpp
+int run_data_fetch(const Config& config);       // data_fetch.cpp
+int run_bench_step(const Config& config);       // bench.cpp
+int run_bench_loader(const Config& config);     // bench_loader.cpp
+int run_bench_launch(const Config& config);     // bench_launch.cpp
+int run_bench_attention(const Config& config);  // bench_attention.cpp
 
 std::span<const Command> all_commands();  // in the order of the help page
 

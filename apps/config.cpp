@@ -27,6 +27,10 @@ void fill_defaults(Config& c) {
     if (is_default(c, option)) member = value;
   };
   if (c.command.starts_with("bench")) unless_set("hidden", c.hidden, std::vector<int64_t>{512, 512});
+  if (c.command == "bench attention") {
+    unless_set("heads", c.heads, 6);
+    unless_set("width", c.width, 384);
+  }
   if (c.command == "bench launch") unless_set("rounds", c.rounds, 100);
   if (c.command == "gradcheck") unless_set("precision", c.precision, "fp64");
   const DataKind* const kind = data_kind(c);
@@ -69,7 +73,7 @@ void check_model_options(const Config& c) {
                                      c.model, other, other));
   };
   if (c.model == "gpt") refuse("mlp", {"hidden", "activation"});
-  if (c.model == "mlp") refuse("gpt", {"layers", "heads", "width", "untied"});
+  if (c.model == "mlp" && c.command != "bench attention") refuse("gpt", {"layers", "heads", "width", "untied"});
   if (c.model == "gpt" && c.width % c.heads != 0)
     throw UsageError(
         fmt::format("--width {} --heads {}: heads share the width, so it must be a multiple of them; try "

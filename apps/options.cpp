@@ -4,7 +4,7 @@ namespace tapedeck {
 namespace {
 
 constexpr unsigned kModel = kTrain | kGradcheck | kGraph | kBenchStep | kBenchLoader;     // build a model from options
-constexpr unsigned kComputes = kModel | kEvaluate | kBenchLaunch | kGenerate | kInspect;  // use a device
+constexpr unsigned kComputes = kModel | kEvaluate | kBenchLaunch | kBenchAttention | kGenerate | kInspect;  // use a device
 constexpr unsigned kBench = kBenchStep | kBenchLoader;
 constexpr unsigned kReadsData = (kModel & ~kBench) | kEvaluate | kDataInfo | kDataConvert;
 
@@ -32,9 +32,9 @@ const Option kOptions[] = {
      .synonyms = "hidden-size hidden-sizes units"},
     {.name = "layers", .member = &C::layers, .commands = kModel & ~kBench,
      .help = "gpt: blocks of attention and mlp", .range = {1, 1024}, .synonyms = "n-layer depth blocks num-layers"},
-    {.name = "heads", .member = &C::heads, .commands = kModel & ~kBench,
+    {.name = "heads", .member = &C::heads, .commands = (kModel & ~kBench) | kBenchAttention,
      .help = "gpt: attention heads, which share the width", .range = {1, 1024}, .synonyms = "n-head num-heads"},
-    {.name = "width", .member = &C::width, .commands = kModel & ~kBench,
+    {.name = "width", .member = &C::width, .commands = (kModel & ~kBench) | kBenchAttention,
      .help = "gpt: numbers a token", .range = {1, kLargest}, .synonyms = "n-embd embedding d-model dim"},
     {.name = "untied", .member = &C::untied, .commands = kModel & ~kBench,
      .help = "gpt: weights of its own for the head, not the embedding's"},
@@ -128,7 +128,7 @@ const Option kOptions[] = {
      .synonyms = "clip-norm grad-clip max-grad-norm"},
 
     // Machine
-    {.name = "precision", .member = &C::precision, .commands = kModel,
+    {.name = "precision", .member = &C::precision, .commands = kModel | kBenchAttention,
      .help = "of weights and arithmetic", .choices = "fp32|fp64", .fallback = "fp32; gradcheck fp64",
      .synonyms = "dtype"},
     {.name = "device", .member = &C::device, .commands = kComputes,
@@ -199,9 +199,14 @@ const Option kOptions[] = {
      .help = "print the training order of this epoch", .range = {0, kMost}, .fallback = "none"},
     {.name = "batches", .member = &C::batches, .commands = kBenchStep,
      .help = "batch sizes to measure", .range = {1, kLargest}, .synonyms = "batch-sizes batch"},
-    {.name = "rounds", .member = &C::rounds, .commands = kBench | kBenchLaunch,
+    {.name = "contexts", .member = &C::contexts, .commands = kBenchAttention,
+     .help = "numbers of positions to measure", .range = {1, kLargest}, .synonyms = "context lengths sequence-length"},
+    {.name = "tokens", .member = &C::tokens, .commands = kBenchAttention,
+     .help = "positions of a batch: fewer examples where they are longer", .range = {1, kLargest},
+     .synonyms = "batch batch-tokens"},
+    {.name = "rounds", .member = &C::rounds, .commands = kBench | kBenchLaunch | kBenchAttention,
      .help = "interleaved rounds", .range = {1, 100000}, .fallback = "5; bench launch 100", .synonyms = "repeat repeats"},
-    {.name = "save", .member = &C::save, .commands = kBench | kBenchLaunch,
+    {.name = "save", .member = &C::save, .commands = kBench | kBenchLaunch | kBenchAttention,
      .help = "write the JSON document to this file", .fallback = "none"},
     {.name = "to", .member = &C::to, .commands = kDataConvert | kExport,
      .help = "file to write", .fallback = "needed", .synonyms = "out output"},

@@ -24,7 +24,8 @@ enum CommandBit : unsigned {
   kDataFetch = 2048,
   kBenchLaunch = 4096,
   kGenerate = 8192,
-  kInspect = 16384
+  kInspect = 16384,
+  kBenchAttention = 32768
 };
 unsigned command_bit(std::string_view command);  // "data info" -> kDataInfo; 0 for a command that takes no option
 

@@ -33,7 +33,8 @@ unsigned command_bit(std::string_view command) {
                {"export", kExport},
                {"bench step", kBenchStep},
                {"bench loader", kBenchLoader},
-               {"bench launch", kBenchLaunch}};
+               {"bench launch", kBenchLaunch},
+               {"bench attention", kBenchAttention}};
   for (const auto& [name, bit] : kBits)
     if (name == command) return bit;
   return 0;
