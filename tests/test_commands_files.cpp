@@ -59,7 +59,7 @@ TEST_CASE("train refuses a label that is none before its first step, with file, 
   const Outcome missing = train({"--data", "idx:" + images});
   CHECK(missing.code == exit_usage);
   CHECK(contains(missing.err, "--label FILE"));
-  const Outcome text = train({"--data", "text:" + csv});
+  const Outcome text = tapedeck::test::tapedeck({"train", "--data", "text:" + csv, "--quiet"});
   CHECK(text.code == exit_usage);
   CHECK(contains(text.err, "t.csv: has 15 tokens, but a window of 64"));
 }

@@ -93,7 +93,7 @@ TEST_CASE("tensor: wrong shapes, types and counts are refused with both sides na
   CHECK_THROWS_WITH_AS(labels.require_gradient(), doctest::Contains("only floating tensors"), Error);
   CHECK_THROWS_WITH_AS(t.gradient(), doctest::Contains("call require_gradient() first"), Error);
   CHECK_THROWS_AS((Shape{1, 1, 1, 1, 1, 1, 1}), Error);
-  CHECK_THROWS_WITH_AS(find_device("gpu"), doctest::Contains("use cpu, cuda"), UsageError);
+  CHECK_THROWS_WITH_AS(find_device("gpu"), doctest::Contains("use auto, cpu, cuda"), UsageError);
 }
 
 TEST_CASE("tensor: one that was never given a value is refused instead of read") {
