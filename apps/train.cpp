@@ -8,6 +8,7 @@
 #include "apps/data_record.h"
 #include "apps/dry_run.h"
 #include "apps/interrupt.h"
+#include "apps/milestones.h"
 #include "apps/resume.h"
 #include "apps/train_report.h"
 #include "apps/trainer.h"
@@ -41,7 +42,7 @@ Problem load_problem(const Config& config, Device device, TrainingClock& clock) 
   const auto loading = clock.enter(Phase::data);
   Problem problem(config, device, find_precision(config));
   // What would be refused later is refused before anything is written.
-  steps_per_epoch(config, problem);                          // a batch that is too large
+  steps_per_epoch(config, problem);                             // a batch that is too large
   const StepGraph graph(device, graph_wanted(config, device));  // a graph where the device has none
   return problem;
 }
@@ -70,7 +71,8 @@ Ending train_in(RunFolder& folder, const Earlier* earlier, const Config& config,
   folder.write("summary.json", to_json(summary));
   if (summary.status == "diverged")
     std::cerr << fmt::format("tapedeck train: seed {}: {}", config.seed, trainer.reason()) << std::endl;
-  return {summary, run_report(summary, trainer, problem) + fmt::format("saved in {}\n", folder.path().string())};
+  return {summary, run_report(summary, trainer, problem) + milestones(folder.path() / "metrics.jsonl") +
+                       fmt::format("saved in {}\n", folder.path().string())};
 } catch (...) {
   folder.abandon();
   throw;

@@ -185,6 +185,13 @@ void Trainer::evaluate_now() {
       ++state_.evaluations_without_gain;
     }
   }
+  // Where examples come again they may be learned by heart, which only their own score tells from understanding.
+  std::optional<Score> training;
+  if (problem_.data().whole_examples && last_step_ > epoch_steps_) {
+    const auto evaluating = clock_.enter(Phase::eval);
+    const std::span<const int32_t> rows = problem_.data().train;
+    training = score(rows.first(std::min<size_t>(rows.size(), 1000)));
+  }
   at.seconds_with_eval = clock_.with_evaluation();
   const auto logging = clock_.enter(Phase::logging);
   if (folder_) {
@@ -194,6 +201,7 @@ void Trainer::evaluate_now() {
                  {"wall_seconds", clock_.total()},
                  {"validation_loss", state_.validation->loss}};
     line["validation_accuracy"] = state_.validation->accuracy ? Json(*state_.validation->accuracy) : Json();
+    if (training) line["train_accuracy"] = *training->accuracy;
     folder_->append(std::move(line));
   }
   if (TargetTracker* tracker = state_.tracker ? &*state_.tracker : nullptr)

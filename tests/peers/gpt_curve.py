@@ -40,7 +40,7 @@ def main():
     characters = pathlib.Path(text).read_text(encoding="utf-8")
     vocabulary = sorted(set(characters))
     ids = torch.tensor([vocabulary.index(c) for c in characters])
-    order = json.loads(tapedeck(program, "data", "info", f"text:{text}", "--context", CONTEXT, "--seed", SEED, "--order", 0, "--json"))["order"]
+    order = json.loads(tapedeck(program, "data", "info", f"text:{text}", "--context", CONTEXT, "--seed", SEED, "--order", 0, "--json"))
 
     with tempfile.TemporaryDirectory() as scratch:
         scratch = pathlib.Path(scratch)
