@@ -55,11 +55,11 @@ test-asan: setup  ## all tests under AddressSanitizer and UndefinedBehaviorSanit
 
 test-clang: setup  ## all tests, compiled by clang
 	$(call install,clang)
-	$(call build,build-clang,-DCMAKE_CXX_COMPILER=clang++ -DTAPEDECK_CUDA=off)
+	$(call build,build-clang,$(debug) -DCMAKE_CXX_COMPILER=clang++ -DTAPEDECK_CUDA=off)
 	$(call ctest,build-clang)
 
 test-portable: setup  ## the program and tests of kernels in a Debug build for any processor, no oneDNN, no assembly of ours
-	$(call build,build-portable,-DCMAKE_BUILD_TYPE=Debug -DTAPEDECK_NATIVE=OFF -DTAPEDECK_KERNEL_TESTS=ON \
+	$(call build,build-portable,$(debug) -DTAPEDECK_NATIVE=OFF -DTAPEDECK_KERNEL_TESTS=ON \
 	  -DTAPEDECK_ONEDNN=off -DTAPEDECK_CUDA=off -DTAPEDECK_UCONTEXT=ON)
 	$(call ctest,build-portable)
 
@@ -92,7 +92,7 @@ lint_cuda = $(if $(NVCC),grep -LE "launch(_gpu)?\.h" engine/cuda/*.cpp | xargs -
 LINTED ?= engine|ops|data|apps|tests
 lint: setup  ## clang-tidy: bugprone and performance checks, warnings are errors
 	$(call install,clang-tidy clang)
-	$(call build,build-clang,-DCMAKE_CXX_COMPILER=clang++ -DTAPEDECK_CUDA=off,tapedeck_commit)
+	$(call build,build-clang,$(debug) -DCMAKE_CXX_COMPILER=clang++ -DTAPEDECK_CUDA=off,tapedeck_commit)
 	@{ run-clang-tidy -quiet -p build-clang -j $(JOBS) '$(CURDIR)/($(LINTED))/.*' && $(lint_cuda); } \
 	  > build-clang/lint.txt 2>&1 \
 	  && grep -q "engine/arena.cpp" build-clang/lint.txt && echo "lint: clean" || { grep -E "(warning|error):" build-clang/lint.txt | sort -u; exit 1; }

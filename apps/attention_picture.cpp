@@ -14,6 +14,10 @@ char shade(double weight) {
   return shades[static_cast<size_t>(std::clamp(std::lround(10 * weight), 0L, 10L))];
 }
 
+size_t characters(std::string_view utf8) {
+  return static_cast<size_t>(std::count_if(utf8.begin(), utf8.end(), [](char c) { return (c & 0xC0) != 0x80; }));
+}
+
 std::string xml(std::string_view text) {
   std::string out;
   for (const char c : text) {
@@ -35,15 +39,15 @@ std::string xml(std::string_view text) {
 
 std::string attention_text(const std::vector<AttentionMap>& maps, const std::vector<std::string>& tokens) {
   size_t width = 1;
-  for (const std::string& token : tokens) width = std::max(width, token.size());
+  for (const std::string& token : tokens) width = std::max(width, characters(token));
   const size_t n = tokens.size();
   std::string out = "a row looks at the columns before it: its weight in tenths, # is 1, blank below 0.05\n";
   for (const AttentionMap& map : maps) {
     out += fmt::format("\nlayer {} head {}\n{:>{}}  ", map.layer, map.head, "", width);
-    for (const std::string& token : tokens) out += token.size() == 1 ? token : "?";
+    for (const std::string& token : tokens) out += characters(token) == 1 ? token : "?";
     out += "\n";
     for (size_t i = 0; i < n; ++i) {
-      out += fmt::format("{:>{}}  ", tokens[i], width);
+      out += std::string(width - characters(tokens[i]), ' ') + tokens[i] + "  ";
       for (size_t j = 0; j <= i; ++j) out += shade(map.weights[i * n + j]);
       out += "\n";
     }

@@ -11,7 +11,7 @@ struct AttentionMap {
   std::vector<double> weights;  // [T, T], rows sum to 1
 };
 
-// Shades from 0 to 1 in tenths, and under each head what its last token looks at most. Tokens are printable names.
+// Weights in tenths, or as shades of a colour. Tokens are printable names.
 std::string attention_text(const std::vector<AttentionMap>& maps, const std::vector<std::string>& tokens);
 std::string attention_svg(const std::vector<AttentionMap>& maps, const std::vector<std::string>& tokens);
 

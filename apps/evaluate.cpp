@@ -75,13 +75,15 @@ std::string report(const Scored& s) {
   const Score& score = s.result.score;
   std::string out = fmt::format("{}: {} of {} parameters{}, trained on {}\n", s.model.source, s.kind, s.parameters,
                                 s.model.step ? fmt::format(" after step {}", *s.model.step) : "", s.trained_on);
+  const std::string part = s.split == "test" && s.data.tests_on_validation ? "validation" : s.split;
   const std::string examples =
-      s.split == "all" ? fmt::format("all {}", score.examples) : fmt::format("{} {}", score.examples, s.split);
+      s.split == "all" ? fmt::format("all {}", score.examples) : fmt::format("{} {}", score.examples, part);
   out += fmt::format("{} examples of {}\n", examples, printable(s.data.name));
   if (!score.accuracy) return out + fmt::format("loss {:.6g}, rmse {:.6g}\n", score.loss, std::sqrt(score.loss));
   if (s.data.sequences)
     return out + fmt::format("{} {:.2f} %, loss {:.6g} a token that was asked for\n",
-                             s.data.whole_examples ? "exact match" : "token accuracy", 100 * *score.accuracy, score.loss);
+                             s.data.whole_examples ? "exact match" : "token accuracy", 100 * *score.accuracy,
+                             score.loss);
   out += fmt::format("accuracy {:.2f} % ({} right), loss {:.6g}\n", 100 * *score.accuracy,
                      std::lround(*score.accuracy * static_cast<double>(score.examples)), score.loss);
   return out + confusion_table(s.result, s.data);
@@ -134,7 +136,8 @@ int run_evaluate(const Config& asked) {
   if (rows_to_score(data.set, split).empty())
     throw UsageError(text("--split {}: {} has no such part; leave --split away", split, data.set.name));
   if (data.set.sequences && !asked.predictions.empty())
-    throw UsageError(text("--predictions: {} has sequences, not one answer each: see `tapedeck generate`", data.set.name));
+    throw UsageError(
+        text("--predictions: {} has sequences, not one answer each: see `tapedeck generate`", data.set.name));
   const Problem problem(std::move(data.set), run.loss == "mse", device, dtype);
   const auto model = make_model(run, problem);
   const ParameterSet parameters(*model, device, dtype, static_cast<uint64_t>(run.seed));

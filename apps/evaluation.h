@@ -15,7 +15,7 @@ namespace tapedeck {
 struct Evaluation {
   Score score;
   std::vector<std::vector<int64_t>> confusion;  // [class][predicted]; empty for numbers and sequences
-  std::string predictions;      // CSV; empty for sequences
+  std::string predictions;                      // CSV; empty for sequences
 };
 Evaluation evaluate(const Problem& problem, const Model& model, std::span<const int32_t> rows);
 

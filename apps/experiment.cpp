@@ -152,7 +152,8 @@ MemoryForecast forecast_memory(const Config& config, const Problem& problem, Dev
   const double before = static_cast<double>(arena.use().bytes);
   arena.reset_peak();
   const Dataset& data = problem.data();
-  problem.score(learner.scoring(), data.validation.size() > data.test.size() ? data.validation : data.test);
+  const std::span<const int32_t> scored = data.validation.size() > data.test.size() ? data.validation : data.test;
+  problem.score(learner.scoring(), scored.first(std::min<size_t>(scored.size(), 1024)));  // one pass has the peak
   const double scoring = static_cast<double>(arena.use().peak_bytes) - before;
 
   // A step in f32 reads its batch in place, where the feed has put it; here it lay beside, and a graph kept it.

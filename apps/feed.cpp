@@ -11,7 +11,8 @@ int default_workers(const Problem& problem) { return problem.data().records ? 1 
 size_t feed_bytes(const Problem& problem, int64_t batch, int64_t workers, int64_t prefetch) {
   if (DeviceData::fits(problem)) return DeviceData::bytes(problem);
   const int64_t batches = problem.device() == Device::cpu ? feed_slots(workers, prefetch) : DeviceSlots::count;
-  return static_cast<size_t>(batches * batch * (problem.data().features + problem.answers())) * 4;  // bytes of any number
+  return static_cast<size_t>(batches * batch * (problem.data().features + problem.answers())) *
+         4;  // bytes of any number
 }
 
 Feed::Feed(const Problem& problem, int64_t batch, uint64_t seed, Position from, int workers, int64_t prefetch,

@@ -1,14 +1,10 @@
 // tapedeck generate RUN: text from a trained gpt, to the terminal as it comes.
 #include "apps/generate.h"
 
-#include <fmt/format.h>
-
-#include <algorithm>
 #include <iostream>
 
 #include "apps/cli.h"
 #include "apps/commands.h"
-#include "apps/interrupt.h"
 #include "apps/record.h"
 #include "apps/saved_gpt.h"
 #include "engine/random.h"
@@ -27,12 +23,13 @@ void generate(const Gpt& model, std::vector<int32_t> seen, int64_t length, const
               const std::function<bool(int32_t token)>& each) {
   const NoTape off;
   const size_t context = static_cast<size_t>(model.shape.context);
-  std::vector<KeyValueCache> caches;
+  std::vector<KeyValueCache> caches = model.empty_caches();
   size_t given = 0;  // tokens of `seen` whose keys and values the caches hold
   for (int64_t i = 0; i < length; ++i) {
-    if (seen.size() > context)
+    if (seen.size() > context) {
       seen.erase(seen.begin(), seen.end() - static_cast<int64_t>((context + 1) / 2)), given = 0;
-    if (given == 0) caches = model.empty_caches();
+      for (KeyValueCache& cache : caches) cache.length = 0;
+    }
     const std::vector<int32_t> fresh(seen.begin() + static_cast<int64_t>(given), seen.end());
     const Tensor ids = Tensor::from(fresh, {1, std::ssize(fresh)}, model.tokens.table.value.device());
     given = seen.size();
@@ -47,11 +44,14 @@ int run_generate(const Config& asked) {
   const std::vector<int32_t> prompt = gpt.prompt(asked);
   const Sampling how{asked.temperature.value_or(gpt.of_task() ? 0 : 0.8), asked.top_k.value_or(0)};
   const int64_t length = asked.length.value_or(gpt.of_task() ? gpt.data.features + 1 - std::ssize(prompt) : 500);
+  if (length < 1)
+    throw UsageError(text("--prompt: has {} tokens, and a question of {} with its answer {}: give the question alone",
+                          prompt.size(), gpt.run.data, gpt.data.features + 1));
   std::vector<int32_t> made;
   if (!asked.json) std::cout << gpt.tokenizer.decode(prompt);
   generate(*gpt.model, prompt, length, how, static_cast<uint64_t>(asked.seed), [&](int32_t token) {
     made.push_back(token);
-    if (!asked.json) std::cout << gpt.tokenizer.decode(std::span(&token, 1)) << std::flush;
+    if (!asked.json) std::cout << gpt.tokenizer.separator() << gpt.tokenizer.decode(std::span(&token, 1)) << std::flush;
     return static_cast<bool>(std::cout);  // whoever reads has gone
   });
   if (asked.json)

@@ -3,8 +3,9 @@
 namespace tapedeck {
 namespace {
 
-constexpr unsigned kModel = kTrain | kGradcheck | kGraph | kBenchStep | kBenchLoader;     // build a model from options
-constexpr unsigned kComputes = kModel | kEvaluate | kBenchLaunch | kBenchAttention | kGenerate | kInspect;  // use a device
+constexpr unsigned kModel = kTrain | kGradcheck | kGraph | kBenchStep | kBenchLoader;  // build a model from options
+constexpr unsigned kComputes =
+    kModel | kEvaluate | kBenchLaunch | kBenchAttention | kGenerate | kInspect;  // use a device
 constexpr unsigned kBench = kBenchStep | kBenchLoader;
 constexpr unsigned kReadsData = (kModel & ~kBench) | kEvaluate | kDataInfo | kDataConvert;
 

@@ -9,6 +9,8 @@
 namespace tapedeck {
 namespace {
 
+static_assert(ignored_label == Sequences::no_answer);
+
 constexpr size_t score_batch = 1024;  // examples a forward pass while scoring, or a few thousand tokens
 constexpr int64_t score_tokens = 4096;
 
@@ -40,8 +42,8 @@ Problem::Problem(const Config& config, Device device, DType dtype)
     : Problem(load_dataset(config.data, data_options(config)), config.loss == "mse", device, dtype) {
   if (sequences() == (config.model == "gpt")) return;
   const char* const learns[] = {"features", "sequences"};
-  throw UsageError(text("--model {}: learns from {}, and {} holds {}: use --model {}", config.model, learns[!sequences()],
-                        data_.name, learns[sequences()], sequences() ? "gpt" : "mlp"));
+  throw UsageError(text("--model {}: learns from {}, and {} holds {}: use --model {}", config.model,
+                        learns[!sequences()], data_.name, learns[sequences()], sequences() ? "gpt" : "mlp"));
 }
 
 Problem::Problem(Dataset data, bool regression, Device device, DType dtype)

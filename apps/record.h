@@ -53,8 +53,8 @@ bool is_seed(const std::filesystem::path& folder);
 class RunFolder {
  public:
   // Makes config.out, or the first free runs/MODEL-DATA-NNN, with missing parents, and writes config.json and
-  // machine.json into it. Throws UsageError when it cannot be written or holds a run already (--force replaces that, once
-  // the new run stands).
+  // machine.json into it. Throws UsageError when it cannot be written or holds a run already (--force replaces that,
+  // once the new run stands).
   explicit RunFolder(const Config& config, Device device = Device::cpu);
 
   // Goes on in a folder that holds a run. Nothing can be appended before keep_metrics says how much of them stays.

@@ -47,8 +47,9 @@ SavedModel from_checkpoint(const fs::path& run) {
   if (!newest) {
     const std::optional<Summary> end = finished_summary(run);
     throw Error(fmt::format("{}: holds no {} and no checkpoint: it {}", run.string(), model_file,
-                            end && end->status == "diverged" ? "diverged, and its weights were not finite: train again with a lower --lr"
-                                                             : "was stopped before its first, or is still running"));
+                            end && end->status == "diverged"
+                                ? "diverged, and its weights were not finite: train again with a lower --lr"
+                                : "was stopped before its first, or is still running"));
   }
   const fs::path file = run / "checkpoint" / newest->name / checkpoint_weights;
   if (!newest->files.contains(checkpoint_weights)) throw Error(fmt::format("{}: is missing", file.string()));

@@ -23,10 +23,10 @@ std::string speed_text(const Summary& s, const Problem& problem) {
   if (!problem.sequences())
     return fmt::format("{:.3g} examples/s, {:.3g} GFLOP/s", s.throughput.examples_per_s.value_or(0),
                        s.gflops.value_or(0));
-  return fmt::format("{:.3g} tokens/s, {:.3g} GFLOP/s{}", s.throughput.tokens_per_s.value_or(0), s.gflops.value_or(0),
-                     s.peak_gflops ? fmt::format(" ({:.0f} % of the best product here)",
-                                                 100 * s.gflops.value_or(0) / *s.peak_gflops)
-                                   : " (`tapedeck info` measures what this machine could do)");
+  return fmt::format(
+      "{:.3g} tokens/s, {:.3g} GFLOP/s{}", s.throughput.tokens_per_s.value_or(0), s.gflops.value_or(0),
+      s.peak_gflops ? fmt::format(" ({:.0f} % of the best product here)", 100 * s.gflops.value_or(0) / *s.peak_gflops)
+                    : " (`tapedeck info` measures what this machine could do)");
 }
 
 std::string target_text(const Target& target) {
@@ -75,7 +75,8 @@ std::string run_report(const Summary& s, const Trainer& trainer, const Problem& 
   const std::string after = fmt::format(" after {} steps, {:.1f} epochs", s.steps.value_or(0), s.epochs.value_or(0));
   line(s.status == "interrupted"
            ? fmt::format("interrupted{}; {} steps are left", after, trainer.last_step() - trainer.state().step)
-           : (data.tests_on_validation ? "" : score_text("test", data, s.final.test_loss, s.final.test_accuracy) + "; ") +
+           : (data.tests_on_validation ? ""
+                                       : score_text("test", data, s.final.test_loss, s.final.test_accuracy) + "; ") +
                  score_text("validation", data, s.final.validation_loss, s.final.validation_accuracy) + after);
   if (s.step_ms)
     line(fmt::format(

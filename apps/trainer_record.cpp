@@ -74,7 +74,7 @@ Summary Trainer::finish() {
   if (ended) {
     const auto evaluating = clock_.enter(Phase::eval);
     if (state_.last_evaluation != state_.step) state_.validation = score(problem_.data().validation);
-    test_ = score(problem_.data().test);
+    if (!problem_.data().tests_on_validation) test_ = score(problem_.data().test);
   } else {
     state_.validation.reset();
   }

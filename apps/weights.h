@@ -9,7 +9,8 @@ namespace tapedeck {
 
 std::string weights_file(const ParameterSet& parameters);  // the bytes of a safetensors file
 
-std::string data_text(const std::string& name, int64_t features, int64_t classes);  // "digits (64 features, 10 classes)"
+std::string data_text(const std::string& name, int64_t features,
+                      int64_t classes);  // "digits (64 features, 10 classes)"
 
 // Gives every parameter its saved values. The file must hold exactly these names, shapes and number types. Throws Error
 // naming `source` and, where the data may be to blame, `data`, as data_text says it.

@@ -44,6 +44,13 @@ std::vector<int32_t> Tokenizer::encode(std::string_view text, std::string_view s
     auto found = tokens_.end();
     size_t length = std::min(longest_, text.size() - at) + 1;
     while (found == tokens_.end() && --length > 0) found = tokens_.find(std::string(text.substr(at, length)));
+    const auto digit = [&](size_t i) { return i < text.size() && text[i] >= '0' && text[i] <= '9'; };
+    if (spaced_ && found != tokens_.end() && digit(at) && digit(at + length)) {  // 100 is not 10 and 0
+      size_t end = at;
+      while (digit(end)) ++end;
+      CHECK(false, "{}: \"{}\", character {}, is not in the vocabulary of {} tokens: {}", source,
+            printable(text.substr(at, end - at)), characters(text.substr(0, at)) + 1, size(), all());
+    }
     if (found != tokens_.end()) {
       tokens.push_back(found->second);
     } else {

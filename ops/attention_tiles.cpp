@@ -17,15 +17,15 @@ namespace {
 HD int64_t smaller(int64_t a, int64_t b) { return a < b ? a : b; }
 
 template <class T, int columns>
-struct Place {  // of a block: an example, a head and a tile, the last tile first
+struct Place {  // of a block: an example, a head and a tile
   using A = Acc<T>;
   int64_t example, head, first;
-  HD Place(const Attention<T>& a, int64_t rows, int64_t block) {
+  HD Place(const Attention<T>& a, int64_t rows, int64_t block, bool last_first = true) {
     constexpr int64_t n = Tiles<A, columns>::n;
     const int64_t tiles = (rows + n - 1) / n, heads = a.batch * a.heads;
     example = block % heads / a.heads;
     head = block % a.heads;
-    first = (tiles - 1 - block / heads) * n;
+    first = (last_first ? tiles - 1 - block / heads : block / heads) * n;
   }
 };
 template <class T, int columns>
@@ -189,7 +189,7 @@ struct KeyValueGradient {  // the rows of its products are keys, the columns que
     A* const dy = q + Shared::tile;
     A* const p = dy + Shared::tile;
     A* const ds = p + Shared::weights;
-    const Place<T, columns> at(a, a.visible.keys, block);
+    const Place<T, columns> at(a, a.visible.keys, block, false);  // the first keys are seen by most queries
     const int64_t exist = a.visible.existing(at.example), rows = smaller(n, a.visible.keys - at.first);
     const int64_t queries = at.first < exist ? smaller(exist - a.visible.first, a.queries) : 0;
     const int64_t start = a.visible.causal ? at.first - a.visible.first : 0;  // earlier queries see none of these keys

@@ -195,7 +195,8 @@ TEST_CASE("tokenizer: what a person types becomes tokens and comes back") {
 
   const Tokenizer numbers({"0", "1", "10", "="});
   CHECK(numbers.encode("10 1 0=") == std::vector<int32_t>{2, 1, 0, 3});
-  CHECK(numbers.encode("101") == std::vector<int32_t>{2, 1});  // the longest name first
+  CHECK(numbers.encode("10=1") == std::vector<int32_t>{2, 3, 1});
+  CHECK_THROWS_WITH_AS(numbers.encode("1 101"), Contains("\"101\", character 3,"), Error);  // not 10 and 1
   CHECK(numbers.decode(std::vector{2, 1, 3}) == "10 1 =");
   CHECK_THROWS_WITH_AS(numbers.encode("1 2"), Contains("\"2\", character 3,"), Error);
 

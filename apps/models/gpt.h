@@ -5,6 +5,8 @@
 //   each block:   x += mix(attention(qkv(norm1(x))))
 //                 x += shrink(gelu(grow(norm2(x))))
 //   norm(x) → head → logits of the next token
+//
+// Dropout, where asked for, is behind the embedding and at the end of each branch.
 #pragma once
 #include <algorithm>
 #include <cmath>
@@ -14,6 +16,7 @@
 #include <vector>
 
 #include "apps/models/network.h"
+#include "engine/check.h"
 #include "ops/key_value_cache.h"
 #include "ops/layers.h"
 
@@ -29,7 +32,10 @@ struct GptShape {
 class Stream {
  public:
   explicit Stream(const Tensor& x) : sum_(x) {}
-  void add(const Tensor& branch) { branch_ = branch; }
+  void add(const Tensor& branch) {
+    CHECK(!branch_, "gpt: the stream has a branch already; take its norm before adding another");
+    branch_ = branch;
+  }
   Tensor normed(const LayerNorm& norm) {
     if (!branch_) return norm(sum_);
     const Residual both = norm(sum_, branch_);
@@ -111,8 +117,9 @@ struct Gpt : Network {
     return maps;
   }
 
-  // A token costs 6 N + 12 L C T: N weights that it is multiplied by, 2 forward and 4 backward, and attention to T others
-  // in L layers of width C, of which a causal one does half [Kaplan et al. 2020; Chowdhery et al. 2022, appendix B].
+  // A token costs 6 N + 12 L C T: N weights that it is multiplied by, 2 forward and 4 backward, and attention to T
+  // others in L layers of width C, of which a causal one does half [Kaplan et al. 2020; Chowdhery et al. 2022, appendix
+  // B].
   double training_flops() const override {
     const double t = static_cast<double>(shape.context);
     return t * (6 * static_cast<double>(multiplied()) + 6 * static_cast<double>(shape.layers * shape.width) * t);
