@@ -67,13 +67,18 @@ GradientCheck check_one(const Parameter& p, const Parameter& twin, const std::fu
     largest = std::max({largest, std::abs(gradient[entries[k]]), std::abs(near[k])});
   }
   // Rounding of the two losses over 2h, the cubic term of the longer step, and rounding of the sums in backward.
-  const double differences = 16 * eps64 * std::sqrt(terms) * std::max(1.0, std::abs(loss())) / shorter + 10 * h * h;
-  out.tolerance = differences / largest + 8 * eps(p.value.dtype) * std::sqrt(terms);
+  const auto tolerance = [&](double step) {
+    const double differences = 16 * eps64 * std::sqrt(terms) * std::max(1.0, std::abs(loss())) / step + 10 * h * h;
+    return differences / largest + 8 * eps(p.value.dtype) * std::sqrt(terms);
+  };
+  out.tolerance = tolerance(h);
+  const double coarser = tolerance(shorter) / out.tolerance;
   if (out.verdict == "ok" && !(out.tolerance < loosest)) out.verdict = "nothing to compare";
   if (out.verdict != "ok") return out;
   for (size_t k = 0; k < entries.size(); ++k) {
     const double g = gradient[entries[k]];
-    out.error = std::max(out.error, std::min(std::abs(g - far[k]), std::abs(g - near[k])) / largest);
+    // The shorter step's rounding is larger: its error counts in units of its own tolerance.
+    out.error = std::max(out.error, std::min(std::abs(g - far[k]), std::abs(g - near[k]) / coarser) / largest);
   }
   if (out.error > out.tolerance) out.verdict = "wrong";
   return out;

@@ -4,6 +4,7 @@
 
 #include "apps/generate.h"
 #include "tests/gpu.h"
+#include "tests/program.h"
 #include "tests/training.h"
 
 #undef CHECK  // below it is doctest's
@@ -131,6 +132,23 @@ TEST_CASE("a gpt on the emulated device, replayed as a graph, has the losses of 
   REQUIRE(cpu.size() == 6);
   for (size_t i = 0; i < 6; ++i) CHECK(plain[i] == doctest::Approx(cpu[i]).epsilon(1e-5));
   CHECK(plain == replayed);
+}
+
+TEST_CASE("gradcheck passes every parameter of a gpt") {
+  for (const std::vector<std::string>& more :
+       std::vector<std::vector<std::string>>{{"--seed", "1"},
+                                             {"--seed", "4", "--untied", "--dropout", "0.2"},
+                                             {"--precision", "fp32"},
+                                             {"--device", "emulated", "--batch", "2"}}) {
+    std::vector<std::string> words = {
+        "gradcheck", "--data", "task:copy:length=4,symbols=9", "--layers", "2", "--heads", "2", "--width",
+        "16",        "--json"};
+    words.insert(words.end(), more.begin(), more.end());
+    const test::Outcome outcome = test::tapedeck(words);
+    INFO(outcome.out << outcome.err);
+    CHECK(outcome.code == exit_done);
+    CHECK(outcome.json()["rows"].size() >= 28);
+  }
 }
 
 TEST_CASE("a model and data that do not fit each other are refused with what would") {

@@ -32,12 +32,12 @@ TEST_CASE("milestones are the first evaluations that reach them, and say what is
 TEST_CASE("a task whose examples come again is scored on them too") {
   const TemporaryFolder folder;
   const auto train = [&](const std::string& task, const std::string& name) {
-    return run_tapedeck({"train", "--data", task, "--layers", "1", "--heads", "1", "--width", "8", "--batch", "64",
+    return run_tapedeck({"train", "--data", task, "--layers", "1", "--heads", "1", "--width", "8", "--batch", "32",
                          "--steps", "3", "--eval-every", "2", "--quiet", "--out", folder / name});
   };
   const Outcome again = train("task:modadd:p=11,train=0.5", "again");
   CHECK(again.code == exit_done);
   CHECK(contains(again.out, "training examples not known yet"));
   CHECK(curve(folder / "again", "train_accuracy").size() == 2);
-  CHECK_FALSE(contains(train("task:copy", "endless").out, "training examples"));
+  CHECK_FALSE(contains(train("task:copy", "endless").out, "known"));
 }
