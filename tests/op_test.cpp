@@ -262,8 +262,9 @@ void run_op_test(const std::string& op_name) {
   for (const Rejection& rejection : test.rejections)
     for (Device device : test::all_devices()) check_rejection(op_name, rejection, device);
 
-  for (const auto& [device, then] : before) {
-    const Arena::Use now = backend(device).arena().use();
+  for (const auto& entry : before) {  // clang 14 captures no structured binding in doctest's lambdas
+    const Device device = entry.first;
+    const Arena::Use now = backend(device).arena().use(), then = entry.second;
     DOCTEST_CHECK_MESSAGE((now.buffers == then.buffers && now.bytes == then.bytes), op_name, " leaves ",
                           now.buffers - then.buffers, " tensors alive on ", std::string(name(device)));
   }
