@@ -101,15 +101,16 @@ ifeq ($(NVCC),)
 test-cuda cuda-kernels gpu-bundle test-gpu:
 	@echo "skipped: no nvcc"
 else
-cuda = $(call build,build-cuda,-DTAPEDECK_CUDA=on -DTAPEDECK_STANDALONE=ON,$(1))
+cuda = $(call build,build-cuda,-DTAPEDECK_CUDA=on,$(1))
 test-cuda: setup  ## all tests of a build with CUDA; without a GPU, those that need one are skipped
 	$(call cuda)
 	$(call ctest,build-cuda)
 
-GPU_BUNDLE = build-cuda/gpu-bundle
+GPU_BUNDLE = build-gpu-bundle/gpu-bundle
 gpu-bundle: setup  ## a folder to carry to a machine with a GPU: the program, the tests, and check.sh that runs and times them
-	$(call cuda,tapedeck_tests)
-	@rm -rf $(GPU_BUNDLE) && mkdir $(GPU_BUNDLE) && cp tests/gpu/check.sh build-cuda/tapedeck build-cuda/tapedeck_tests $(GPU_BUNDLE)
+	$(call build,build-gpu-bundle,-DTAPEDECK_CUDA=on -DTAPEDECK_STANDALONE=ON,tapedeck_tests)
+	@rm -rf $(GPU_BUNDLE) && mkdir $(GPU_BUNDLE)
+	@cp tests/gpu/check.sh build-gpu-bundle/tapedeck build-gpu-bundle/tapedeck_tests $(GPU_BUNDLE)
 	@strip $(GPU_BUNDLE)/tapedeck $(GPU_BUNDLE)/tapedeck_tests
 	@mib=$$(du -sm $(GPU_BUNDLE) | cut -f1); echo "$(GPU_BUNDLE): $$mib MiB; on the other machine: ./check.sh"; test $$mib -le 60
 
