@@ -6,24 +6,12 @@
 #include <vector>
 
 #include "ops/ops.h"
-#include "tests/gpu.h"
-
-#undef CHECK  // the engine's, which throws; here it is doctest's
-#include <doctest/doctest.h>
+#include "tests/everywhere.h"
 
 using namespace tapedeck;
+using test::everywhere;
 
 namespace {
-
-// f(device, dtype) for every one of the four.
-template <class F>
-void everywhere(const F& f) {
-  for (Device device : test::all_devices())
-    for (DType dtype : {DType::f64, DType::f32}) {
-      INFO("on " << std::string(name(device)) << " in " << std::string(name(dtype)));
-      f(device, dtype);
-    }
-}
 
 Tensor tensor(const std::vector<double>& values, const Shape& shape, Device device, DType dtype) {
   return cast(Tensor::from(values, shape), dtype).to(device);
