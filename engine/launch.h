@@ -1,5 +1,5 @@
-// map, each and rows: the three ways to run a functor on a device. This file owns grids, guards, vector loops and
-// threads, so that kernels never see them and no op asks which device it runs on.
+// map, each and rows: three ways to run a functor on a device; launch_blocks.h has a fourth. This file owns grids,
+// guards, vector loops and threads, so that kernels never see them and no op asks which device it runs on.
 //
 //          cpu                       a device with lanes
 //   each   a loop for the            a lane for each index

@@ -20,7 +20,7 @@ Attention<T> attention_of(const Tensor& qkv, const AttentionSizes& s, const Visi
           .head_size = s.head_size,
           .queries = s.t,
           .q_step = 3 * s.width(),
-          .room = s.t,
+          .capacity = s.t,
           .kv_step = 3 * s.width(),
           .visible = visible,
           .scale = attention_scale<T>(s.head_size)};

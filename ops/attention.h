@@ -3,16 +3,18 @@
 #pragma once
 #include <cmath>
 
+#include "engine/check.h"
 #include "engine/hd.h"
 #include "engine/into.h"
 #include "ops/ops.h"
+#include "ops/sums.h"
 
 namespace tapedeck {
 
-// A query sees the first so many keys, whatever the mask: query i stands at position first + i among the keys.
+// A query sees the first so many keys, whatever the mask: query i stands at position past + i among the keys.
 struct Visible {
   const int32_t* lengths;  // of each example; null: every key exists
-  int64_t keys, first;
+  int64_t keys, past;      // past: keys before the first query
   bool causal;
 
   HD int64_t existing(int64_t example) const {  // keys. A length that is none is cut to 0…keys: no memory is read by it
@@ -22,7 +24,7 @@ struct Visible {
   }
   HD int64_t to(int64_t example, int64_t query) const { return of(existing(example), query); }
   HD int64_t of(int64_t exist, int64_t query) const {  // keys that this query sees, 0 when it does not exist itself
-    const int64_t position = first + query;
+    const int64_t position = past + query;
     if (position >= exist) return 0;
     return causal ? position + 1 : exist;
   }
@@ -43,7 +45,7 @@ struct Attention {
   const T* v;
   int64_t batch, heads, head_size;
   int64_t queries, q_step;
-  int64_t room, kv_step;  // rows that k and v have for each example; the first visible.keys are used
+  int64_t capacity, kv_step;  // rows that k and v have for each example; the first visible.keys are used
   Visible visible;
   Acc<T> scale;
 
@@ -51,7 +53,7 @@ struct Attention {
     return (example * queries + row) * q_step + head * head_size;
   }
   HD int64_t kv_at(int64_t example, int64_t head, int64_t row) const {
-    return (example * room + row) * kv_step + head * head_size;
+    return (example * capacity + row) * kv_step + head * head_size;
   }
   HD int64_t y_step() const { return heads * head_size; }
   HD int64_t y_at(int64_t example, int64_t head, int64_t row) const {
@@ -93,6 +95,8 @@ void attention_forward(const Attention<T>& a, const Tensor& y, const Tensor& lse
 }
 template <class T>
 void attention_backward(Device device, const Attention<T>& a, const AttentionGradient<T>& g) {
+  CHECK(a.visible.past == 0, "attention: its gradient is one of queries that are the keys, but {} keys are before them",
+        a.visible.past);
   if (device == Device::cpu)
     attention_gradient_in_strips(a, g);
   else
@@ -102,7 +106,6 @@ template <class T>
 Acc<T> attention_scale(int64_t head_size) {
   return Acc<T>(1 / std::sqrt(static_cast<double>(head_size)));
 }
-inline DType sums_of(DType dtype) { return dtype == DType::f64 ? DType::f64 : DType::f32; }  // of lse
 
 // Throws Error where a device other than the cpu has no tiles for heads of that size.
 void check_head_size(const char* op, Device device, int64_t head_size);

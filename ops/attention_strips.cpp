@@ -4,7 +4,7 @@
 //   P = e^(S − lse)    dP = dy vᵀ    dS = P ∘ (dP − ⟨dy, y⟩) / √d    dv += Pᵀ dy    dk += dSᵀ q    dq = dS k
 // [Dao et al. 2022, with tiles as large as a cache]. Each product is one gemm of the calling thread on the numbers as
 // they lie in qkv; 16-bit ones are copied to f32 first, a head at a time. Heads are shared out among the threads, and
-// each has room for its own strips: memory grows with T, not with T².
+// each has memory for its own strips: memory grows with T, not with T².
 #include <algorithm>
 #include <cmath>
 
@@ -35,41 +35,41 @@ void product(int64_t m, int64_t n, int64_t k, A alpha, const A* a, int64_t lda, 
 }
 
 template <class T>
-constexpr bool wide = std::is_same_v<T, Acc<T>>;
+constexpr bool is_acc = std::is_same_v<T, Acc<T>>;
 
-// rows × cols numbers in Acc<T>: those of `from` themselves, or a copy at `room`, which moves on behind it.
+// rows × cols numbers in Acc<T>: those of `from` themselves, or a copy at `scratch`, which moves on behind it.
 template <class T>
-Matrix<const Acc<T>> widened(const T* from, int64_t step, int64_t rows, int64_t cols, Acc<T>*& room) {
-  if constexpr (wide<T>) {
+Matrix<const Acc<T>> widened(const T* from, int64_t step, int64_t rows, int64_t cols, Acc<T>*& scratch) {
+  if constexpr (is_acc<T>) {
     return {from, step};
   } else {
-    Acc<T>* const copy = room;
-    room += rows * cols;
+    Acc<T>* const copy = scratch;
+    scratch += rows * cols;
     for (int64_t i = 0; i < rows; ++i)
       Block().each(cols, [=](int64_t j) { copy[i * cols + j] = Acc<T>(from[i * step + j]); });
     return {copy, cols};
   }
 }
 
-// Where a head's gradient is summed up: in place, or at `room` until finish() hands it over.
+// Where a head's gradient is summed up: in place, or at `scratch` until finish() hands it over.
 template <class T>
 class Sum {
  public:
   using A = Acc<T>;
-  Sum(Into<T> to, int64_t step, int64_t rows, int64_t cols, A*& room) : to_(to), step_(step), cols_(cols) {
-    if constexpr (wide<T>) {
+  Sum(Into<T> to, int64_t step, int64_t rows, int64_t cols, A*& scratch) : to_(to), step_(step), cols_(cols) {
+    if constexpr (is_acc<T>) {
       at_ = {to.p, step};
       beta_ = to.add ? 1 : 0;
     } else {
-      at_ = {room, cols};
-      room += rows * cols;
+      at_ = {scratch, cols};
+      scratch += rows * cols;
     }
   }
   A* row(int64_t i) const { return at_.row(i); }
   int64_t step() const { return at_.step; }
   A beta() const { return beta_; }                     // of the first product; 1 from then on
   void finish(int64_t rows, int64_t all_rows) const {  // rows were summed up; of the rest the gradient is 0
-    if constexpr (!wide<T>)
+    if constexpr (!is_acc<T>)
       for (int64_t i = 0; i < rows; ++i) Block().each(cols_, [&](int64_t j) { to_(i * step_ + j, at_.row(i)[j]); });
     if (to_.add) return;
     for (int64_t i = rows; i < all_rows; ++i) Block().each(cols_, [&](int64_t j) { to_.p[i * step_ + j] = T(A(0)); });
@@ -84,7 +84,7 @@ class Sum {
 
 template <class T>
 int64_t existing_queries(const Attention<T>& a, int64_t example) {
-  return std::clamp<int64_t>(a.visible.existing(example) - a.visible.first, 0, a.queries);
+  return std::clamp<int64_t>(a.visible.existing(example) - a.visible.past, 0, a.queries);
 }
 
 struct Strip {  // queries from `first` on, and how many keys the last of them sees
@@ -97,7 +97,7 @@ Strip strip_of(const Attention<T>& a, int64_t example, int64_t index) {
   return {first, rows, rows > 0 ? a.visible.to(example, first + rows - 1) : 0};
 }
 
-// f(unit, room) for every unit; each thread has room for `size` numbers of its own.
+// f(unit, scratch) for every unit; each thread has `size` numbers of scratch memory of its own.
 template <class A, class F>
 void share_out(int64_t units, double flops_of_unit, int64_t size, const F& f) {
   if (units == 0) return;
@@ -105,11 +105,11 @@ void share_out(int64_t units, double flops_of_unit, int64_t size, const F& f) {
   const double worth = static_cast<double>(units) * flops_of_unit / grain_flops;
   const int64_t most = std::min<int64_t>(threads(), units);
   const int64_t parts = worth < static_cast<double>(most) ? std::max<int64_t>(1, static_cast<int64_t>(worth)) : most;
-  const Tensor rooms = Tensor::empty({parts, size}, dtype_of<A>, Device::cpu);
+  const Tensor scratch = Tensor::empty({parts, size}, dtype_of<A>, Device::cpu);
   parallel_ranges(parts, 1, [&](int64_t begin, int64_t end) {
     for (int64_t part = begin; part < end; ++part)
       for (int64_t unit = units * part / parts; unit < units * (part + 1) / parts; ++unit)
-        f(unit, rooms.ptr<A>() + part * size);
+        f(unit, scratch.ptr<A>() + part * size);
   });
 }
 
@@ -126,26 +126,26 @@ struct ForwardStrips {  // of one head: every `pieces`-th strip
   A* lse;
   int64_t pieces;
 
-  int64_t room() const {
-    const int64_t copies = wide<T> ? 0 : (a.queries + 2 * a.visible.keys + most_rows) * a.head_size;
+  int64_t scratch_size() const {
+    const int64_t copies = is_acc<T> ? 0 : (a.queries + 2 * a.visible.keys + most_rows) * a.head_size;
     return rows_of_strip(a.visible) * a.visible.keys + copies;
   }
 
-  void operator()(int64_t unit, A* room) const {
+  void operator()(int64_t unit, A* scratch) const {
     const int64_t example = unit / pieces / a.heads, head = unit / pieces % a.heads, d = a.head_size;
     const int64_t keys = a.visible.existing(example);
-    A* const scores = room;
+    A* const scores = scratch;
     const int64_t most = rows_of_strip(a.visible);
-    room += most * a.visible.keys;
-    const auto q = widened(a.q + a.q_at(example, head, 0), a.q_step, a.queries, d, room);
-    const auto k = widened(a.k + a.kv_at(example, head, 0), a.kv_step, keys, d, room);
-    const auto v = widened(a.v + a.kv_at(example, head, 0), a.kv_step, keys, d, room);
+    scratch += most * a.visible.keys;
+    const auto q = widened(a.q + a.q_at(example, head, 0), a.q_step, a.queries, d, scratch);
+    const auto k = widened(a.k + a.kv_at(example, head, 0), a.kv_step, keys, d, scratch);
+    const auto v = widened(a.v + a.kv_at(example, head, 0), a.kv_step, keys, d, scratch);
     for (int64_t index = unit % pieces; index * most < a.queries; index += pieces) {
       const Strip s = strip_of(a, example, index);
       T* const to = y + a.y_at(example, head, s.first);
       A* const log_sums = lse + a.row_at(example, head, s.first);
-      Matrix<A> out{room, d};
-      if constexpr (wide<T>) out = {to, a.y_step()};
+      Matrix<A> out{scratch, d};
+      if constexpr (is_acc<T>) out = {to, a.y_step()};
       if (s.rows > 0) {
         product<false, true>(s.rows, s.keys, d, A(a.scale), q.row(s.first), q.step, k.p, k.step, A(0), scores, s.keys);
         A sums[most_rows];
@@ -177,25 +177,25 @@ struct BackwardStrips {  // of one head, the last strip first: it sees all keys,
   Attention<T> a;
   AttentionGradient<T> g;
 
-  int64_t room() const {
-    const int64_t copies = wide<T> ? 0 : (3 * a.queries + 4 * a.visible.keys) * a.head_size;
+  int64_t scratch_size() const {
+    const int64_t copies = is_acc<T> ? 0 : (3 * a.queries + 4 * a.visible.keys) * a.head_size;
     return 2 * most_rows * most_keys + copies;
   }
 
-  void operator()(int64_t unit, A* room) const {
+  void operator()(int64_t unit, A* scratch) const {
     const int64_t example = unit / a.heads, head = unit % a.heads, d = a.head_size;
     const int64_t keys = a.visible.existing(example), queries = existing_queries(a, example);
-    A* const scores = room;
-    A* const slopes = room + most_rows * most_keys;
-    room += 2 * most_rows * most_keys;
+    A* const scores = scratch;
+    A* const slopes = scratch + most_rows * most_keys;
+    scratch += 2 * most_rows * most_keys;
     const int64_t q_at = a.q_at(example, head, 0), kv_at = a.kv_at(example, head, 0);
-    const auto q = widened(a.q + q_at, a.q_step, queries, d, room);
-    const auto k = widened(a.k + kv_at, a.kv_step, keys, d, room);
-    const auto v = widened(a.v + kv_at, a.kv_step, keys, d, room);
-    const auto dy = widened(g.dy + a.y_at(example, head, 0), a.y_step(), queries, d, room);
-    const Sum<T> dq({g.dq.p + q_at, g.dq.add}, a.q_step, queries, d, room);
-    const Sum<T> dk({g.dk.p + kv_at, g.dk.add}, a.kv_step, keys, d, room);
-    const Sum<T> dv({g.dv.p + kv_at, g.dv.add}, a.kv_step, keys, d, room);
+    const auto q = widened(a.q + q_at, a.q_step, queries, d, scratch);
+    const auto k = widened(a.k + kv_at, a.kv_step, keys, d, scratch);
+    const auto v = widened(a.v + kv_at, a.kv_step, keys, d, scratch);
+    const auto dy = widened(g.dy + a.y_at(example, head, 0), a.y_step(), queries, d, scratch);
+    const Sum<T> dq({g.dq.p + q_at, g.dq.add}, a.q_step, queries, d, scratch);
+    const Sum<T> dk({g.dk.p + kv_at, g.dk.add}, a.kv_step, keys, d, scratch);
+    const Sum<T> dv({g.dv.p + kv_at, g.dv.add}, a.kv_step, keys, d, scratch);
     const int64_t most = rows_of_strip(a.visible), last = (queries + most - 1) / most - 1;
     for (int64_t index = last; index >= 0; --index) {
       const Strip s = strip_of(a, example, index);
@@ -249,13 +249,13 @@ void attention_in_strips(const Attention<T>& a, T* y, Acc<T>* lse) {
   if (heads == 0 || strips == 0) return;
   const int64_t pieces = std::min(strips, (threads() + heads - 1) / heads);  // too few heads for the threads
   const ForwardStrips<T> forward{a, y, lse, pieces};
-  share_out<Acc<T>>(heads * pieces, 2 * flops(a) / static_cast<double>(pieces), forward.room(), forward);
+  share_out<Acc<T>>(heads * pieces, 2 * flops(a) / static_cast<double>(pieces), forward.scratch_size(), forward);
 }
 
 template <class T>
 void attention_gradient_in_strips(const Attention<T>& a, const AttentionGradient<T>& g) {
   const BackwardStrips<T> backward{a, g};
-  share_out<Acc<T>>(a.batch * a.heads, 5 * flops(a), backward.room(), backward);
+  share_out<Acc<T>>(a.batch * a.heads, 5 * flops(a), backward.scratch_size(), backward);
 }
 
 #define INSTANTIATE(T)                                                 \

@@ -52,7 +52,7 @@ struct AttentionForward {
     A* const w = v + Shared::tile;
     const Place<T, columns> at(a, a.queries, block);
     const int64_t exist = a.visible.existing(at.example), rows = smaller(n, a.queries - at.first);
-    const int64_t last = smaller(rows, exist - a.visible.first - at.first) - 1;  // row that exists; negative: none
+    const int64_t last = smaller(rows, exist - a.visible.past - at.first) - 1;  // row that exists; negative: none
     const int64_t keys = last < 0 ? 0 : a.visible.of(exist, at.first + last);
     tiles.load(q, a.q + a.q_at(at.example, at.head, at.first), a.q_step, rows, a.head_size);
 
@@ -134,7 +134,7 @@ struct QueryGradient {
     A* const w = v + Shared::tile;
     const Place<T, columns> at(a, a.queries, block);
     const int64_t exist = a.visible.existing(at.example), rows = smaller(n, a.queries - at.first);
-    const int64_t last = smaller(rows, exist - a.visible.first - at.first) - 1;
+    const int64_t last = smaller(rows, exist - at.first) - 1;
     const int64_t keys = last < 0 ? 0 : a.visible.of(exist, at.first + last);
     tiles.load(q, a.q + a.q_at(at.example, at.head, at.first), a.q_step, rows, a.head_size);
     tiles.load(dy, g.dy + a.y_at(at.example, at.head, at.first), a.y_step(), rows, a.head_size);
@@ -191,14 +191,14 @@ struct KeyValueGradient {  // the rows of its products are keys, the columns que
     A* const ds = p + Shared::weights;
     const Place<T, columns> at(a, a.visible.keys, block, false);  // the first keys are seen by most queries
     const int64_t exist = a.visible.existing(at.example), rows = smaller(n, a.visible.keys - at.first);
-    const int64_t queries = at.first < exist ? smaller(exist - a.visible.first, a.queries) : 0;
-    const int64_t start = a.visible.causal ? at.first - a.visible.first : 0;  // earlier queries see none of these keys
+    const int64_t queries = at.first < exist ? smaller(exist, a.queries) : 0;
+    const int64_t start = a.visible.causal ? at.first : 0;  // earlier queries see none of these keys
     const int64_t kv = a.kv_at(at.example, at.head, at.first);
     tiles.load(k, a.k + kv, a.kv_step, smaller(rows, exist - at.first), a.head_size);
     tiles.load(v, a.v + kv, a.kv_step, smaller(rows, exist - at.first), a.head_size);
 
     A dk[2][wide] = {}, dv[2][wide] = {};
-    for (int64_t from = start > 0 ? start : 0; from < queries; from += n) {
+    for (int64_t from = start; from < queries; from += n) {
       b.sync();
       tiles.load(q, a.q + a.q_at(at.example, at.head, from), a.q_step, queries - from, a.head_size);
       tiles.load(dy, g.dy + a.y_at(at.example, at.head, from), a.y_step(), queries - from, a.head_size);

@@ -1,8 +1,7 @@
 // Tiles: what the kernels of attention do with tiles of n rows in shared memory, a block of 4n lanes together.
 //   a tile      n rows of a head's queries, keys, values or dy, in Acc<T>, padded with zeros to `columns`
 //   a product   of two tiles over their columns: n × n numbers; eight lanes share two rows of it, lane i of them has
-//   every
-//               eighth column from i on, in registers
+//               every eighth column from i on, in registers
 //   a sum       n × columns, of an n × n matrix of weights and a tile: shared out the same way
 // Each lane reads two rows for all its columns, so that of what it reads from shared memory much is used twice.
 #pragma once
@@ -11,10 +10,20 @@
 
 namespace tapedeck {
 
+constexpr size_t tile_bytes(int n, int columns, int tiles, int matrices, size_t number) {
+  return static_cast<size_t>(tiles * n * (columns + 1) + matrices * n * (n + 1)) * number;
+}
+// As many rows as let four tiles and two matrices of weights lie in the 48 KiB that every block may have: 32, or half
+// or a quarter of it.
+constexpr int rows_of_tiles(int columns, size_t number) {
+  int n = 32;
+  while (tile_bytes(n, columns, 4, 2, number) > 48 * 1024) n /= 2;
+  return n;
+}
+
 template <class A, int columns>
 struct Tiles {
-  // As many rows as let four tiles and two matrices of weights lie in the 48 KiB that every block may have.
-  static constexpr int n = columns * sizeof(A) <= 256 ? 32 : 8192 / int(columns * sizeof(A));
+  static constexpr int n = rows_of_tiles(columns, sizeof(A));
   static constexpr int lanes = 4 * n;
   static constexpr int step = columns + 1,
                        weight_step = n + 1;  // one more: lanes of neighbouring rows read other banks
@@ -22,7 +31,8 @@ struct Tiles {
   static constexpr int across = n / 8, wide = columns / 8;          // columns that a lane has of a product, of a sum
 
   template <int tiles, int matrices>
-  static constexpr size_t bytes = (tiles * tile + matrices * weights) * sizeof(A);
+  static constexpr size_t bytes = tile_bytes(n, columns, tiles, matrices, sizeof(A));
+  static_assert(n >= 8, "eight lanes share a row of a product, so a tile has eight rows at least");
 
   Block b;
   HD int row(int which) const { return b.lane / 8 + which * (n / 2); }  // which: 0 or 1

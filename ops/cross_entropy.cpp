@@ -11,6 +11,7 @@
 #include "engine/launch.h"
 #include "engine/math.h"
 #include "ops/ops.h"
+#include "ops/sums.h"
 
 namespace tapedeck {
 namespace {
@@ -95,8 +96,8 @@ Tensor cross_entropy(const Tensor& logits, const Tensor& labels) {
   CHECK(logits.cols() > 0, "cross_entropy: logits {} have no class", logits.shape);
   check_labels(labels, logits.cols());
   const int64_t n = logits.rows();
-  const DType wide = logits.dtype == DType::f64 ? DType::f64 : DType::f32;
-  Tensor top = Tensor::empty({n}, wide, logits.device()), log_sum = Tensor::like(top), losses = Tensor::like(top);
+  Tensor top = Tensor::empty({n}, sums_of(logits.dtype), logits.device()), log_sum = Tensor::like(top),
+         losses = Tensor::like(top);
   Tensor factor = Tensor::like(top, {});
   Tensor loss = Tensor::like(logits, {});
   with_dtype(logits.dtype, [&]<class T>() {

@@ -10,10 +10,10 @@ template <class T>
 struct Append {  // keys and values of one new position per Block
   const T* qkv;
   T* kv;
-  int64_t rows, room, length, cols;  // cols: 2·C
+  int64_t rows, capacity, length, cols;  // cols: 2·C
   HD void operator()(Block b, int64_t row) const {
     const T* const from = qkv + row * (cols / 2 * 3) + cols / 2;
-    T* const to = kv + (row / rows * room + length + row % rows) * cols;
+    T* const to = kv + (row / rows * capacity + length + row % rows) * cols;
     b.each(cols, [&](int64_t j) { to[j] = from[j]; });
   }
 };
@@ -47,7 +47,7 @@ Tensor cached_attention(const Tensor& qkv, int64_t heads, KeyValueCache& cache) 
                          .head_size = s.head_size,
                          .queries = s.t,
                          .q_step = 3 * width,
-                         .room = cache.capacity(),
+                         .capacity = cache.capacity(),
                          .kv_step = 2 * width,
                          .visible = {nullptr, length, cache.length, true},
                          .scale = attention_scale<T>(s.head_size)};

@@ -12,6 +12,7 @@
 #include "engine/column_sums.h"
 #include "engine/math.h"
 #include "ops/ops.h"
+#include "ops/sums.h"
 
 namespace tapedeck {
 namespace {
@@ -108,9 +109,8 @@ Residual norm(const char* op, const Tensor& x, const Tensor& branch, const Tenso
   if (bias) fits(bias, {x.cols()}, "the bias");
 
   const int64_t n = x.rows(), cols = x.cols();
-  const DType wide = x.dtype == DType::f64 ? DType::f64 : DType::f32;
   Tensor sum = branch ? Tensor::like(x) : x;
-  const Tensor y = Tensor::like(x), r = Tensor::empty({n}, wide, x.device());
+  const Tensor y = Tensor::like(x), r = Tensor::empty({n}, sums_of(x.dtype), x.device());
   const Tensor mean = centered ? Tensor::like(r) : Tensor();
   const auto pointers = [&]<class T>(const Tensor& t) { return t ? t.ptr<T>() : nullptr; };
   with_dtype(x.dtype, [&]<class T>() {

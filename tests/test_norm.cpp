@@ -10,14 +10,7 @@
 
 using namespace tapedeck;
 using test::everywhere;
-
-namespace {
-
-Tensor tensor(const std::vector<double>& values, const Shape& shape, Device device, DType dtype) {
-  return cast(Tensor::from(values, shape), dtype).to(device);
-}
-
-}  // namespace
+using test::tensor;
 
 // Fault: the variance was mean x² − (mean x)², two numbers of the size of 10⁸ in f32 whose difference is 1: rows of
 // 10,000 and small noise came out with another variance, or as NaN.

@@ -9,13 +9,9 @@
 
 using namespace tapedeck;
 using test::everywhere;
+using test::tensor;
 
 namespace {
-
-Tensor tensor(const std::vector<double>& values, const Shape& shape, Device device, DType dtype) {
-  if (dtype == DType::f64) return Tensor::from(values, shape, device);
-  return Tensor::from(std::vector<float>(values.begin(), values.end()), shape, device);
-}
 
 // A few roundings, relative to numbers of the size of 1.
 void check_near(const Tensor& got, const std::vector<double>& expected) {

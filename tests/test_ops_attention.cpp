@@ -7,6 +7,7 @@
 #include <vector>
 
 #include "engine/backend.h"
+#include "ops/attention.h"
 #include "ops/key_value_cache.h"
 #include "tests/gpu.h"
 #include "tests/op_test_run.h"
@@ -172,6 +173,13 @@ TEST_CASE("attention: the largest head of a device with tiles, and none beyond i
   CHECK_THROWS_WITH_AS(attention(qkv, every_position, 1, true),
                        doctest::Contains("heads of 129 numbers, but on emulated"), Error);
   CHECK(attention(qkv.to(Device::cpu), every_position, 1, true).doubles().back() == 1);
+}
+
+TEST_CASE("attention: a gradient with keys before the first query is refused, not wrong") {
+  const Attention<float> behind_a_cache{.visible = {nullptr, 3, 1, true}};
+  for (const Device device : {Device::cpu, Device::emulated})
+    CHECK_THROWS_WITH_AS(attention_backward(device, behind_a_cache, AttentionGradient<float>{}),
+                         doctest::Contains("1 keys are before them"), Error);
 }
 
 TEST_CASE("attention: in 16 bits the fused form sums in f32, and adds to a gradient that is there") {
