@@ -5,6 +5,8 @@
 #include <algorithm>
 #include <cmath>
 
+#include "data/utf8.h"
+
 namespace tapedeck {
 namespace {
 
@@ -14,8 +16,10 @@ char shade(double weight) {
   return shades[static_cast<size_t>(std::clamp(std::lround(10 * weight), 0L, 10L))];
 }
 
-size_t characters(std::string_view utf8) {
-  return static_cast<size_t>(std::count_if(utf8.begin(), utf8.end(), [](char c) { return (c & 0xC0) != 0x80; }));
+std::vector<std::string> characters(std::string_view utf8) {
+  std::vector<std::string> all;
+  while (!utf8.empty()) append_character(all.emplace_back(), take_character(utf8).value());
+  return all;
 }
 
 std::string xml(std::string_view text) {
@@ -38,16 +42,24 @@ std::string xml(std::string_view text) {
 }  // namespace
 
 std::string attention_text(const std::vector<AttentionMap>& maps, const std::vector<std::string>& tokens) {
+  std::vector<std::vector<std::string>> names;
   size_t width = 1;
-  for (const std::string& token : tokens) width = std::max(width, characters(token));
+  for (const std::string& token : tokens) width = std::max(width, names.emplace_back(characters(token)).size());
+  std::string head;  // the names of the columns, downwards
+  for (size_t line = 0; line < width; ++line) {
+    head += std::string(width + 2, ' ');
+    for (const auto& name : names) {
+      const size_t above = width - name.size();  // all end on the last line
+      head += line < above ? " " : name[line - above];
+    }
+    head += "\n";
+  }
   const size_t n = tokens.size();
   std::string out = "a row looks at the columns before it: its weight in tenths, # is 1, blank below 0.05\n";
   for (const AttentionMap& map : maps) {
-    out += fmt::format("\nlayer {} head {}\n{:>{}}  ", map.layer, map.head, "", width);
-    for (const std::string& token : tokens) out += characters(token) == 1 ? token : "?";
-    out += "\n";
+    out += fmt::format("\nlayer {} head {}\n{}", map.layer, map.head, head);
     for (size_t i = 0; i < n; ++i) {
-      out += std::string(width - characters(tokens[i]), ' ') + tokens[i] + "  ";
+      out += std::string(width - names[i].size(), ' ') + tokens[i] + "  ";
       for (size_t j = 0; j <= i; ++j) out += shade(map.weights[i * n + j]);
       out += "\n";
     }

@@ -1,4 +1,4 @@
-// tapedeck data convert SPEC --to FILE: any data set, or a text, as a shard.
+// tapedeck data convert SPEC --to FILE: a data set of examples with one answer each, as a shard.
 #include <fmt/format.h>
 
 #include <chrono>
@@ -13,10 +13,7 @@
 #include "apps/problem.h"
 #include "apps/progress.h"
 #include "apps/record.h"
-#include "data/byte_count.h"
-#include "data/packed_file.h"
 #include "data/shard_writer.h"
-#include "data/text.h"
 #include "engine/check.h"
 
 namespace tapedeck {
@@ -51,33 +48,20 @@ class WriteProgress {
   std::chrono::steady_clock::time_point begin_ = std::chrono::steady_clock::now();
 };
 
-// The test part of a text is empty unless it was asked for.
-void convert_text(const Config& config, const std::string& file) {
-  const Text text = read_text(file);
-  const auto part = [&](double share) { return std::llround(share * static_cast<double>(text.tokens.size())); };
-  WriteProgress progress(config, std::ssize(text.tokens));
-  write_shard(config.to, data_name(file), text, part(config.validation.value_or(0.1)), part(config.test.value_or(0)),
-              std::ref(progress));
-  progress.done();
-}
+}  // namespace
 
-void convert_dataset(const Config& config) {
+int run_data_convert(const Config& config) {
+  if (const DataSpec spec = parse_data(config.data); spec.kind->sequences)
+    throw UsageError(
+        text("{}: sequences are made as they are read, so a shard has no use for them: train on it as it "
+             "is, --data {}",
+             config.data, config.data));
+  refuse_to_replace("to", config.to, config.force);
+  if (!config.quiet) std::cerr << "reading " << config.data << std::endl;
   const Dataset data = load_dataset(config.data, data_options(config));
   WriteProgress progress(config, data.rows());
   write_shard(config.to, data, std::ref(progress));
   progress.done();
-}
-
-}  // namespace
-
-int run_data_convert(const Config& config) {
-  refuse_to_replace("to", config.to, config.force);
-  if (!config.quiet) std::cerr << "reading " << config.data << std::endl;
-  const DataSpec spec = parse_data(config.data);
-  if (spec.kind->name == "text")
-    convert_text(config, spec.file);
-  else
-    convert_dataset(config);
 
   Json facts = {{"file", config.to}, {"bytes", std::filesystem::file_size(config.to)}};
   facts.update(shard_json(Shard(config.to)));  // read back

@@ -60,8 +60,7 @@ int run_data_info(const Config& config) {
   const bool bare = is_bare_file(config.data);
   const std::string kind = bare ? file_kind(config.data) : parse_data(config.data).kind->name;
   const std::string path = bare ? config.data : parse_data(config.data).file;
-  const bool has_examples = kind == "shard" ? Shard(path).header().answers != Answers::none
-                                            : !bare || kind == "csv";  // of others, the answers are in a second file
+  const bool has_examples = !bare || kind == "shard" || kind == "csv";  // of others, the answers are in a second file
   if (has_examples) return describe_dataset(config, bare ? kind + ":" + path : config.data);
   return describe_file(config, path, kind);
 }

@@ -48,13 +48,10 @@ std::vector<int64_t> class_counts(const Dataset& data, std::span<const int32_t> 
   return counts;
 }
 
-// Text from a file may hold line ends and worse, which JSON escapes.
 std::string value_text(const Json& value) {
   if (value.is_number_unsigned()) return grouped(value.get<uint64_t>());
   if (!value.is_string()) return json_text(value, -1);
-  const auto& words = value.get_ref<const std::string&>();
-  const bool plain = std::none_of(words.begin(), words.end(), [](unsigned char c) { return c < ' ' || c == 0x7F; });
-  return plain ? words : json_text(value, -1);
+  return printable(value.get_ref<const std::string&>(), std::string::npos);
 }
 
 struct Split {

@@ -102,17 +102,13 @@ Json text_json(const std::string& path) {
 
 Json shard_json(const Shard& shard) {
   const ShardHeader& header = shard.header();
-  Json out = {{"kind", header.answers == Answers::none ? "shard of a text" : "shard"},
+  Json out = {{"kind", "shard"},
               {"name", shard.metadata().name},
               {"type", name(header.type)},
               {"records", header.records},
               {"numbers_each", header.features}};
   if (shard.metadata().classes > 0) out["classes"] = shard.metadata().classes;
   out["splits"] = {{"train", header.train}, {"validation", header.validation}, {"test", header.test}};
-  if (!shard.metadata().vocabulary.empty()) {
-    out["vocabulary"] = Vocabulary::of(shard.metadata().vocabulary).size();
-    out["different"] = shard.metadata().vocabulary;
-  }
   return out;
 }
 
@@ -141,11 +137,6 @@ Json file_json(const std::string& path, const std::string& kind) {
   if (kind == "idx") out.update(idx_json(path));
   if (kind == "safetensors") out.update(safetensors_json(path));
   if (kind == "text") out.update(text_json(path));
-  if (kind == "shard") {
-    const Shard shard(path);
-    out.update(shard_json(shard));
-    out["checksums"] = verified(shard);
-  }
   return out;
 }
 

@@ -7,18 +7,11 @@
 #include "apps/commands.h"
 #include "apps/record.h"
 #include "apps/saved_gpt.h"
+#include "data/catalog.h"
+#include "data/tasks.h"
 #include "engine/random.h"
 
 namespace tapedeck {
-namespace {
-
-std::vector<double> last_row(const Tensor& logits) {  // of [1, n, V]
-  const int64_t vocabulary = logits.cols();
-  return slice(reshape(logits, {logits.rows(), vocabulary}), 0, logits.rows() - 1, logits.rows()).doubles();
-}
-
-}  // namespace
-
 void generate(const Gpt& model, std::vector<int32_t> seen, int64_t length, const Sampling& how, uint64_t seed,
               const std::function<bool(int32_t token)>& each) {
   const NoTape off;
@@ -34,7 +27,7 @@ void generate(const Gpt& model, std::vector<int32_t> seen, int64_t length, const
     const Tensor ids = Tensor::from(fresh, {1, std::ssize(fresh)}, model.tokens.table.value.device());
     given = seen.size();
     const double uniform = uniform01(random_bits(seed, static_cast<uint64_t>(i), site_of("generate"), 0).word[0]);
-    seen.push_back(sample(last_row(model.go_on(ids, caches)), how, uniform));
+    seen.push_back(sample(model.go_on(ids, caches).doubles(), how, uniform));
     if (!each(seen.back())) return;
   }
 }
@@ -42,11 +35,9 @@ void generate(const Gpt& model, std::vector<int32_t> seen, int64_t length, const
 int run_generate(const Config& asked) {
   const SavedGpt gpt = load_gpt(asked);
   const std::vector<int32_t> prompt = gpt.prompt(asked);
+  if (gpt.of_task()) check_question(parse_data(gpt.run.data).file, prompt);
   const Sampling how{asked.temperature.value_or(gpt.of_task() ? 0 : 0.8), asked.top_k.value_or(0)};
   const int64_t length = asked.length.value_or(gpt.of_task() ? gpt.data.features + 1 - std::ssize(prompt) : 500);
-  if (length < 1)
-    throw UsageError(text("--prompt: has {} tokens, and a question of {} with its answer {}: give the question alone",
-                          prompt.size(), gpt.run.data, gpt.data.features + 1));
   std::vector<int32_t> made;
   if (!asked.json) std::cout << gpt.tokenizer.decode(prompt);
   generate(*gpt.model, prompt, length, how, static_cast<uint64_t>(asked.seed), [&](int32_t token) {

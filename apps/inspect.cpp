@@ -35,10 +35,15 @@ int run_inspect(const Config& asked) {
   const NoTape off;
   const std::vector<AttentionMap> maps = read_maps(gpt.model->attention_maps(gpt.as_ids(prompt)));
   std::vector<std::string> tokens;
-  for (const int32_t token : prompt) tokens.push_back(printable(gpt.tokenizer.decode(std::span(&token, 1))));
-  if (!asked.svg.empty()) write_file(asked.svg, attention_svg(maps, tokens));
+  std::vector<std::string> shown;  // on a terminal
+  for (const int32_t token : prompt) {
+    const std::string name = gpt.tokenizer.decode(std::span(&token, 1));
+    shown.push_back(printable(name));
+    tokens.push_back(is_utf8(name) ? name : shown.back());  // JSON knows no bytes
+  }
+  if (!asked.svg.empty()) write_file(asked.svg, attention_svg(maps, shown));
   if (!asked.json) {
-    std::cout << attention_text(maps, tokens);
+    std::cout << attention_text(maps, shown);
     return exit_done;
   }
   Json heads = Json::array();

@@ -8,6 +8,7 @@ constexpr unsigned kComputes =
     kModel | kEvaluate | kBenchLaunch | kBenchAttention | kGenerate | kInspect;  // use a device
 constexpr unsigned kBench = kBenchStep | kBenchLoader;
 constexpr unsigned kReadsData = (kModel & ~kBench) | kEvaluate | kDataInfo | kDataConvert;
+constexpr unsigned kReadsText = kReadsData & ~(kEvaluate | kDataConvert);  // evaluate: as the run did
 
 constexpr double kLargest = 2147483647;  // of a size or a count within a step
 constexpr double kMost = 1e15;           // of steps, seeds and bytes: whole numbers below it are exact in a double
@@ -59,9 +60,9 @@ const Option kOptions[] = {
     {.name = "label", .member = &C::label, .commands = kReadsData,
      .help = "csv: the answer's column, by name or number from 1; npy, idx: the file of answers",
      .fallback = "the last column", .synonyms = "label-column target-column class"},
-    {.name = "context", .member = &C::context, .commands = kReadsData & ~kEvaluate,
+    {.name = "context", .member = &C::context, .commands = kReadsText,
      .help = "text: tokens of an example", .range = {1, 65536}, .synonyms = "block-size sequence-length"},
-    {.name = "bytes", .member = &C::bytes, .commands = kReadsData & ~kEvaluate,
+    {.name = "bytes", .member = &C::bytes, .commands = kReadsText,
      .help = "text: tokens are bytes, not characters"},
     {.name = "workers", .member = &C::workers, .commands = kTrain,
      .help = "threads that load batches ahead; 0: the training loop loads", .range = {0, 256},
@@ -73,10 +74,10 @@ const Option kOptions[] = {
     {.name = "validation", .member = &C::validation, .commands = kTrain | kDataInfo | kDataConvert,
      .help = "share held back for validation",
      .range = {.low = 0, .high = 1, .low_open = true, .high_open = true},
-     .fallback = "0.1; digits, mnist and shards have a split"},
+     .fallback = "0.1; digits, mnist, tasks and shards have a split"},
     {.name = "test", .member = &C::test, .commands = kTrain | kDataInfo | kDataConvert,
      .help = "share held back for the test", .range = {.low = 0, .high = 1, .low_open = true, .high_open = true},
-     .fallback = "0.1; digits, mnist and shards have a split"},
+     .fallback = "0.1; text none: it tests on what validates; digits, mnist, tasks and shards have a split"},
 
     // How long
     {.name = "batch", .member = &C::batch, .commands = kTrain | kGradcheck | kGraph | kBenchLoader,
@@ -183,7 +184,7 @@ const Option kOptions[] = {
     {.name = "predictions", .member = &C::predictions, .commands = kEvaluate,
      .help = "write label and prediction of each example", .fallback = "none"},
     {.name = "prompt", .member = &C::prompt, .commands = kGenerate | kInspect,
-     .help = "text to go on from; of a task: the question, as 31528=", .fallback = "a new line", .synonyms = "start input"},
+     .help = "text to go on from; of a task: the question, as 123+989=", .fallback = "a new line", .synonyms = "start input"},
     {.name = "length", .member = &C::length, .commands = kGenerate,
      .help = "tokens to make", .range = {1, kMost}, .fallback = "500; of a task: the answer's",
      .synonyms = "max-tokens num-tokens max-new-tokens"},

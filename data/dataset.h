@@ -5,7 +5,7 @@
 //   digits   1,078 / 359 / 360        of a fixed permutation
 //   mnist    55,000 / 5,000 / 10,000  the end of the training file validates, the test file tests
 //   text     0.9 / 0.1                by position; the part that validates tests too, unless options ask for another
-//   tasks    200,000 / 1,000 / 1,000  by a hash of the example, see data/tasks.h
+//   tasks    200,000 / 1,000 / 1,000  by a hash of what an example asks, see data/tasks.h
 //   others   0.8 / 0.1 / 0.1          of a permutation seeded by a hash of the data itself
 #pragma once
 #include <cstdint>

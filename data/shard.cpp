@@ -80,7 +80,6 @@ void Shard::read_front() {
 }
 
 void Shard::read_answers() {
-  if (header_.answers == Answers::none) return;
   check_bytes(layout_.answers, layout_.table);
   const bool classes = header_.answers == Answers::classes;
   labels_.resize(classes ? header_.records : 0);
@@ -173,8 +172,6 @@ Dataset open_shard(const std::string& path, const Encoding* encoding) {
   auto shard = std::make_shared<const Shard>(path);
   const ShardHeader& header = shard->header();
   const ShardMetadata& metadata = shard->metadata();
-  CHECK(header.answers != Answers::none,
-        "{}: is a text of {} characters kept as numbers; train on the text itself, text:FILE", path, header.records);
   Dataset data{.name = metadata.name,
                .shape = metadata.shape,
                .features = static_cast<int64_t>(header.features),

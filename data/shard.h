@@ -2,10 +2,10 @@
 //
 //   bytes                        what
 //   64                           header: "TAPEDECK", version, type, counts, CRC (shard_header.h: ShardHeader)
-//   metadata_bytes               JSON: name, shape, scale, classes, encoding or vocabulary
+//   metadata_bytes               JSON: name, shape, scale, classes, encoding
 //   4                            CRC-32 of the metadata
 //   records * features * size    the records, row-major, u8, f32 or i32: training, then validation, then test
-//   records * 4                  the answers: int32 class ids or float numbers; nothing where there are none
+//   records * 4                  the answers: int32 class ids or float numbers
 //   blocks * 4                   one CRC-32 for each 64 KiB of records and answers, counted from the first record
 //
 // Little-endian, no padding. CRC-32 is zlib's. A header that does not add up to the size of the file is refused before

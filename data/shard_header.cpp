@@ -22,7 +22,7 @@ constexpr uint64_t most_records = std::numeric_limits<int32_t>::max();  // row n
 // A number of the header may lie, so sizes are added up where nothing overflows.
 using Wide = unsigned __int128;
 Wide promised_bytes(const ShardHeader& h) {
-  const Wide data = Wide(h.records) * h.features * size_of(h.type) + Wide(h.records) * size_of_answer(h.answers);
+  const Wide data = Wide(h.records) * h.features * size_of(h.type) + Wide(h.records) * answer_bytes;
   const Wide blocks = (data + shard_block - 1) / shard_block;
   return sizeof(ShardHeader) + Wide(h.metadata_bytes) + sizeof(uint32_t) + data + blocks * sizeof(uint32_t);
 }
@@ -38,7 +38,6 @@ std::vector<double> finite_numbers(const Json& list, const char* what, std::stri
 const char* name(RecordType type) { return type == RecordType::u8 ? "u8" : type == RecordType::f32 ? "f32" : "i32"; }
 
 size_t size_of(RecordType type) { return type == RecordType::u8 ? 1 : 4; }
-size_t size_of_answer(Answers answers) { return answers == Answers::none ? 0 : 4; }
 
 uint32_t crc(const ShardHeader& header) { return crc32_of(&header, offsetof(ShardHeader, crc)); }
 
@@ -47,7 +46,7 @@ ShardLayout layout(const ShardHeader& h) {
   at.metadata = sizeof(ShardHeader);
   at.records = at.metadata + h.metadata_bytes + sizeof(uint32_t);
   at.answers = at.records + h.records * h.features * size_of(h.type);
-  at.table = at.answers + h.records * size_of_answer(h.answers);
+  at.table = at.answers + h.records * answer_bytes;
   at.end = at.table + at.blocks() * sizeof(uint32_t);
   return at;
 }
@@ -60,6 +59,7 @@ void check(const ShardHeader& h, uint64_t file_bytes, std::string_view file) {
         file, h.version, ours.version);
   CHECK(h.version > 0 && h.crc == crc(h), "{}: the header does not match its checksum; convert it again", file);
   CHECK(h.type <= RecordType::i32, "{}: record type {} is unknown; convert it again", file, uint16_t(h.type));
+  CHECK(h.answers != Answers::none, "{}: holds a text and no answers; train on the text itself, text:FILE", file);
   CHECK(h.answers <= Answers::numbers, "{}: kind of answers {} is unknown; convert it again", file,
         uint16_t(h.answers));
   CHECK(h.records > 0 && h.features > 0, "{}: holds nothing: {} records of {} numbers", file, h.records, h.features);
@@ -81,7 +81,6 @@ std::string to_json(const ShardMetadata& m) try {
   out["mean"] = m.encoding.mean;
   out["deviation"] = m.encoding.deviation;
   out["class_names"] = m.encoding.class_names;
-  if (!m.vocabulary.empty()) out["vocabulary"] = m.vocabulary;
   return out.dump();
 } catch (const Json::exception&) {
   throw Error(text("{}: its name, columns or classes are no valid UTF-8, which a shard needs; rename them", m.name));
@@ -104,7 +103,6 @@ ShardMetadata parse_metadata(std::string_view json, std::string_view file) try {
   m.encoding.mean = finite_numbers(in.at("mean"), "mean", file);
   m.encoding.deviation = finite_numbers(in.at("deviation"), "deviation", file);
   m.encoding.class_names = in.at("class_names");
-  m.vocabulary = in.value("vocabulary", "");
   return m;
 } catch (const Json::exception&) {
   throw Error(text("{}: its metadata cannot be read: is not what a shard holds; convert it again", file));

@@ -13,8 +13,8 @@ enum class RecordType : uint16_t { u8, f32, i32 };
 const char* name(RecordType type);  // "u8"
 size_t size_of(RecordType type);    // in bytes
 
-enum class Answers : uint16_t { none, classes, numbers };  // classes: int32 ids; numbers: float
-size_t size_of_answer(Answers answers);                    // in bytes
+enum class Answers : uint16_t { none, classes, numbers };  // classes: int32 ids; numbers: float; none: is refused
+inline constexpr size_t answer_bytes = 4;
 
 struct ShardHeader {
   char magic[8] = {'T', 'A', 'P', 'E', 'D', 'E', 'C', 'K'};
@@ -46,7 +46,6 @@ struct ShardMetadata {
   float pixel_scale = 1;              // u8 records: value = byte * pixel_scale
   int classes = 0;
   Encoding encoding = {};
-  std::string vocabulary = {};  // of a text: its characters as UTF-8, by token id
 };
 std::string to_json(const ShardMetadata& metadata);
 ShardMetadata parse_metadata(std::string_view json, std::string_view file);  // throws Error, beginning with file

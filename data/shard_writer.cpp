@@ -142,32 +142,4 @@ void write_shard(const std::string& path, const Dataset& data, const ShardProgre
   file.finish();
 }
 
-void write_shard(const std::string& path, const std::string& name, const Text& text, int64_t validation, int64_t test,
-                 const ShardProgress& progress) {
-  const auto count = std::ssize(text.tokens);
-  CHECK(validation + test < count,
-        "{}: {} characters leave none to train on after {} for validation and {} for testing", name, count, validation,
-        test);
-  ShardHeader header;
-  header.type = text.vocabulary.size() <= 256 ? RecordType::u8 : RecordType::i32;
-  header.records = static_cast<uint64_t>(count), header.features = 1;
-  header.train = static_cast<uint64_t>(count - validation - test);
-  header.validation = static_cast<uint64_t>(validation), header.test = static_cast<uint64_t>(test);
-  ShardFile file(path);
-  file.add_front(header, {.name = name, .shape = "1", .vocabulary = text.vocabulary.str()});
-  for (int64_t begin = 0, n; begin < count; begin += n) {
-    n = std::min<int64_t>(count - begin, progress_step);
-    const std::span<const int32_t> tokens =
-        std::span(text.tokens).subspan(static_cast<size_t>(begin), static_cast<size_t>(n));
-    if (header.type == RecordType::u8) {
-      const std::vector<uint8_t> bytes(tokens.begin(), tokens.end());
-      file.add(bytes.data(), bytes.size());
-    } else {
-      file.add(tokens.data(), tokens.size_bytes());
-    }
-    if (progress) progress(begin + n);
-  }
-  file.finish();
-}
-
 }  // namespace tapedeck

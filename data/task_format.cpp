@@ -4,12 +4,14 @@
 #include <cmath>
 #include <string_view>
 
+#include "engine/check.h"
 #include "engine/random.h"
 
 namespace tapedeck {
 namespace {
 
 constexpr uint64_t data_seed = 1;
+
 std::vector<std::string> characters(std::string_view all) {
   std::vector<std::string> names;
   for (const char c : all) names.emplace_back(1, c);
@@ -33,7 +35,12 @@ TaskFormat string_task(const TaskSpec& spec) {
     std::copy_n(out, n, out + n + 1);
     rearrange(out + n + 1, out + 2 * n + 1);
   };
-  return {symbol_names(symbols, "="), n + 1, n, std::pow(symbols, n), false, make};
+  return {.names = symbol_names(symbols, "="),
+          .form = text("{} symbols and =", n),
+          .question = n + 1,
+          .answer = n,
+          .different = std::pow(symbols, n),
+          .make = make};
 }
 
 TaskFormat addition(const TaskSpec& spec) {
@@ -51,7 +58,12 @@ TaskFormat addition(const TaskSpec& spec) {
     }
     *sum = carry;
   };
-  return {characters("0123456789+="), 2 * digits + 2, digits + 1, std::pow(100, digits), false, make};
+  return {.names = characters("0123456789+="),
+          .form = text("{} digits, +, {} digits and =", digits, digits),
+          .question = 2 * digits + 2,
+          .answer = digits + 1,
+          .different = std::pow(100, digits),
+          .make = make};
 }
 
 TaskFormat induction(const TaskSpec& spec) {
@@ -59,7 +71,13 @@ TaskFormat induction(const TaskSpec& spec) {
   const auto make = [=](const TaskDraw& draw, int32_t* out) {
     for (int64_t i = 0; i < n; ++i) out[i] = out[n + i] = draw(i, symbols);
   };
-  return {symbol_names(symbols, ""), n + 1, n - 1, std::pow(symbols, n), false, make};
+  return {.names = symbol_names(symbols, ""),
+          .form = text("{} symbols and the first of them again", n),
+          .question = n + 1,
+          .answer = n - 1,
+          .different = std::pow(symbols, n),
+          .begins_again = true,
+          .make = make};
 }
 
 // A row is a pair, a p + b.
@@ -72,7 +90,13 @@ TaskFormat modadd(const TaskSpec& spec) {
     const auto row = static_cast<int32_t>(draw.row);
     out[0] = row / p, out[1] = row % p, out[2] = p, out[3] = (out[0] + out[1]) % p;
   };
-  return {std::move(names), 3, 1, std::pow(p, 2), true, make};
+  return {.names = std::move(names),
+          .form = text("two numbers from 0 to {} and =", p - 1),
+          .question = 3,
+          .answer = 1,
+          .different = std::pow(p, 2),
+          .by_row = true,
+          .make = make};
 }
 
 }  // namespace

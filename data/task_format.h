@@ -18,9 +18,11 @@ struct TaskDraw {
 
 struct TaskFormat {
   std::vector<std::string> names;  // of the tokens
+  std::string form;                // of a question, for people: "8 symbols and ="
   int64_t question, answer;        // tokens of each
   double different;                // questions there are
   bool by_row = false;             // a row is a question of its own; else questions are drawn
+  bool begins_again = false;       // a question's last token is its first
   std::function<void(const TaskDraw& draw, int32_t* out)> make;  // to out: question, then answer
 
   int64_t size() const { return question + answer; }

@@ -87,6 +87,9 @@ TaskSpec parse_task(std::string_view spec) {
   const std::vector<TaskParameter>& known = task.kind->parameters;
   std::vector<bool> given(known.size());
   for (const TaskParameter& p : known) task.values.push_back(p.fallback);
+  if (const char mark = spec.back(); mark == ':' || mark == ',')
+    throw UsageError(text("data \"task:{}\": ends in \"{}\"; leave it away, or go on with a parameter: {}", spec,
+                          std::string(1, mark), parameters(*task.kind)));
   while (!rest.empty()) {
     std::string_view word = take_until(rest, ',');
     const std::string_view name = take_until(word, '=');

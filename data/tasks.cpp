@@ -7,6 +7,8 @@
 #include "data/checksum.h"
 #include "data/loader.h"
 #include "data/task_format.h"
+#include "data/tokenizer.h"
+#include "data/utf8.h"
 #include "engine/check.h"
 #include "engine/random.h"
 
@@ -75,6 +77,18 @@ class TaskSequences : public Sequences {
   uint32_t site_;
 };
 
+uint32_t site(const TaskSpec& spec) { return site_of("task." + spec.kind->name); }
+
+// Whether + and = stand where the example has them, and nowhere else.
+bool has_form_of(std::span<const int32_t> example, std::span<const int32_t> tokens, const TaskFormat& format) {
+  const auto is_sign = [&](int32_t token) {
+    const std::string& name = format.names.at(static_cast<size_t>(token));
+    return name == "=" || name == "+";
+  };
+  return std::equal(tokens.begin(), tokens.end(), example.begin(),
+                    [&](int32_t got, int32_t wanted) { return is_sign(wanted) ? got == wanted : !is_sign(got); });
+}
+
 }  // namespace
 
 Dataset make_task(const std::string& spec_text) {
@@ -91,7 +105,7 @@ Dataset make_task(const std::string& spec_text) {
   data.whole_examples = true;
 
   const bool by_row = format.by_row;
-  data.sequences = std::make_shared<TaskSequences>(std::move(format), site_of("task." + spec.kind->name));
+  data.sequences = std::make_shared<TaskSequences>(std::move(format), site(spec));
   std::vector<int32_t> rows(static_cast<size_t>(data.rows()));
   std::iota(rows.begin(), rows.end(), 0);
   int64_t train = task_train_rows, validation = task_test_rows;
@@ -104,6 +118,21 @@ Dataset make_task(const std::string& spec_text) {
   data.validation.assign(rows.begin() + train, rows.begin() + train + validation);
   data.test.assign(rows.begin() + train + validation, rows.end());
   return data;
+}
+
+void check_question(const std::string& spec_text, std::span<const int32_t> tokens) {
+  const TaskSpec spec = parse_task(spec_text);
+  const TaskFormat format = task_format(spec);
+  std::vector<int32_t> example(static_cast<size_t>(format.size()));
+  format.make({site(spec), format.by_row ? std::llround(format.different / 7) : 0, 0}, example.data());
+  const auto length = static_cast<size_t>(format.question);
+  const bool fits = tokens.size() >= length && tokens.size() < example.size() && has_form_of(example, tokens, format) &&
+                    (!format.begins_again || tokens[length - 1] == tokens[0]);
+  if (fits) return;
+  const Tokenizer tokenizer(format.names);
+  throw UsageError(text("--prompt \"{}\" is no question of task:{}, which is {}, such as \"{}\"",
+                        printable(tokenizer.decode(tokens)), spec_text, format.form,
+                        tokenizer.decode(std::span(example).first(length))));
 }
 
 }  // namespace tapedeck

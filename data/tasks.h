@@ -14,6 +14,8 @@
 // An example is in the part that a hash of its question says (0.8 train, 0.1 validation, 0.1 test), so no question is
 // in two; a row draws until it meets one of its part. modadd has each pair once, and deals them in a fixed order.
 #pragma once
+#include <cstdint>
+#include <span>
 #include <string>
 
 #include "data/dataset.h"
@@ -24,5 +26,9 @@ inline constexpr int64_t task_train_rows = 200'000, task_test_rows = 1'000;  // 
 
 // Throws UsageError for a spec that parse_task refuses, or whose task has too few different examples.
 Dataset make_task(const std::string& spec);
+
+// Throws UsageError about --prompt, saying what a question looks like, unless the tokens are one of the task, or one
+// with the beginning of an answer.
+void check_question(const std::string& spec, std::span<const int32_t> tokens);
 
 }  // namespace tapedeck

@@ -14,12 +14,21 @@ void for_each_character(std::string_view text, std::string_view source, auto vis
   std::string_view rest = text;
   for (int64_t place = 1; !rest.empty(); ++place) {
     const std::optional<char32_t> character = take_character(rest);
-    const size_t at = text.size() - rest.size();
-    CHECK(character, "{}: byte {} (line {}) is not UTF-8: {}; save the text as UTF-8", source, at + 1,
-          1 + std::count(text.begin(), text.begin() + static_cast<ptrdiff_t>(at), '\n'),
-          static_cast<int>(static_cast<unsigned char>(rest[0])));
+    CHECK(character, "{}: byte {} is not UTF-8", source, text.size() - rest.size());
     visit(*character, place);
   }
+}
+
+// Throws Error with the first byte that is no UTF-8, counted from 0.
+void check_utf8(std::string_view text, std::string_view file) {
+  std::string_view rest = text;
+  while (!rest.empty() && take_character(rest)) {}
+  const size_t at = text.size() - rest.size();
+  CHECK(rest.empty(),
+        "{}: the byte at offset {} (line {}) is not UTF-8: \"{}\"; save the text as UTF-8, or take bytes as tokens by "
+        "--bytes",
+        file, at, 1 + std::count(text.begin(), text.begin() + static_cast<ptrdiff_t>(at), '\n'),
+        printable(rest.substr(0, 1)));
 }
 
 }  // namespace
@@ -79,6 +88,7 @@ Text read_text(const std::string& path, const Vocabulary* vocabulary) {
   PackedFile file(path);
   const std::vector<uint8_t> bytes = read_rest(file);
   std::string_view text(reinterpret_cast<const char*>(bytes.data()), bytes.size());
+  check_utf8(text, file.name());
   if (text.starts_with(byte_order_mark)) text.remove_prefix(byte_order_mark.size());
   CHECK(!text.empty(), "{}: holds no character", file.name());
   Text result{.tokens = {}, .vocabulary = vocabulary ? *vocabulary : Vocabulary::of(text, file.name())};

@@ -40,6 +40,11 @@ std::vector<int32_t> Tokenizer::encode(std::string_view text, std::string_view s
     for (const char byte : text) tokens.push_back(static_cast<unsigned char>(byte));
     return tokens;
   }
+  const auto refuse = [&](size_t at, size_t length) {
+    throw UsageError(tapedeck::text("{}: \"{}\", character {}, is not in the vocabulary of {} tokens: {}", source,
+                                    printable(text.substr(at, length)), characters(text.substr(0, at)) + 1, size(),
+                                    all()));
+  };
   for (size_t at = 0; at < text.size();) {
     auto found = tokens_.end();
     size_t length = std::min(longest_, text.size() - at) + 1;
@@ -48,8 +53,7 @@ std::vector<int32_t> Tokenizer::encode(std::string_view text, std::string_view s
     if (spaced_ && found != tokens_.end() && digit(at) && digit(at + length)) {  // 100 is not 10 and 0
       size_t end = at;
       while (digit(end)) ++end;
-      CHECK(false, "{}: \"{}\", character {}, is not in the vocabulary of {} tokens: {}", source,
-            printable(text.substr(at, end - at)), characters(text.substr(0, at)) + 1, size(), all());
+      refuse(at, end - at);
     }
     if (found != tokens_.end()) {
       tokens.push_back(found->second);
@@ -57,8 +61,7 @@ std::vector<int32_t> Tokenizer::encode(std::string_view text, std::string_view s
       std::string_view rest = text.substr(at);
       const bool is_character = take_character(rest).has_value();
       length = is_character ? text.size() - at - rest.size() : 1;
-      CHECK(spaced_ && text[at] == ' ', "{}: \"{}\", character {}, is not in the vocabulary of {} tokens: {}", source,
-            printable(text.substr(at, length)), characters(text.substr(0, at)) + 1, size(), all());
+      if (!spaced_ || text[at] != ' ') refuse(at, length);
     }
     at += length;
   }

@@ -24,7 +24,7 @@ class Tokenizer {
   bool knows(const std::string& name) const { return is_bytes_ || tokens_.contains(name); }
 
   // At each place the token with the longest name that fits; of several digits in a row all are one number. Throws
-  // Error naming source, character and place for one that begins no token.
+  // UsageError naming source, character and place for one that begins no token.
   std::vector<int32_t> encode(std::string_view text, std::string_view source = "prompt") const;
   // Throws Error for a token outside 0 … size() − 1. Of bytes the text need not be UTF-8.
   std::string decode(std::span<const int32_t> tokens) const;

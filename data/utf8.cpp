@@ -40,14 +40,22 @@ bool is_utf8(std::string_view text) {
   return true;
 }
 
-std::string printable(std::string_view text) {
+std::string printable(std::string_view text, size_t most) {
+  constexpr std::string_view digits = "0123456789abcdef";
   std::string shown;
-  for (int characters = 0; !text.empty(); ++characters) {
-    if (characters == 40) return shown + "…";
+  for (size_t count = 0; !text.empty(); ++count) {
+    if (count == most) return shown + "…";
+    const std::string_view before = text;
     const std::optional<char32_t> character = take_character(text);
     if (!character) text.remove_prefix(1);
+    const std::string_view bytes = before.substr(0, before.size() - text.size());
     const bool control = !character || *character < 0x20 || (*character >= 0x7F && *character < 0xA0);
-    append_character(shown, control ? U'?' : *character);
+    if (!control)
+      shown += bytes;
+    else if (bytes == "\n" || bytes == "\t" || bytes == "\r")
+      shown += bytes == "\n" ? "\\n" : bytes == "\t" ? "\\t" : "\\r";
+    else
+      for (const unsigned char byte : bytes) shown += {'\\', 'x', digits[byte / 16], digits[byte % 16]};
   }
   return shown;
 }

@@ -16,7 +16,8 @@ void append_character(std::string& text, char32_t character);
 
 bool is_utf8(std::string_view text);
 
-// At most 40 characters of a text for a message; a "?" stands for what a terminal cannot show.
-std::string printable(std::string_view text);
+// A text as a message or a terminal can show it, at most so many characters of it: a control character or a byte that
+// is no UTF-8 becomes \n, \t, \r or \x1b.
+std::string printable(std::string_view text, size_t most = 40);
 
 }  // namespace tapedeck

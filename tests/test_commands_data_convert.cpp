@@ -8,7 +8,6 @@
 
 #include "data/catalog.h"
 #include "data/npy.h"
-#include "data/text.h"
 #include "tests/idx_bytes.h"
 #include "tests/program.h"
 #include "tests/shard_files.h"
@@ -101,30 +100,18 @@ TEST_CASE("data convert makes a shard of every kind of source, which holds the s
         std::set<std::string>{"array.npy", "copy.shard", "images", "iris.csv", "labels", "out.shard", "sizes.csv"});
 }
 
-TEST_CASE("data convert keeps a text as its characters' numbers, with the vocabulary") {
+// Fault: a text became a shard that nothing could train on, and --bytes was ignored.
+TEST_CASE("data convert refuses sequences before it reads them, and says how to train on them") {
   const TemporaryFolder folder;
-  std::string many;
-  for (char32_t c = 0x4E00; c < 0x4E00 + 300; ++c)
-    many += {char(0xE0 | (c >> 12)), char(0x80 | (c >> 6 & 63)), char(0x80 | (c & 63))};
-  for (const auto& [content, type] : {std::pair{std::string("to be, or not to be\n"), "u8"}, {many, "i32"}}) {
-    const std::string path = folder.write("play.txt", text_bytes(content));
-    const Outcome outcome = convert({"text:" + path, "--to", folder / "play.shard", "--force", "--json"});
-    INFO(outcome.err);
-    REQUIRE(outcome.code == exit_done);
-    const Text text = read_text(path);
-    const auto count = static_cast<int64_t>(text.tokens.size());
-    const Shard shard(folder / "play.shard");
-    CHECK(outcome.json()["type"] == type);
-    CHECK(outcome.json()["vocabulary"] == text.vocabulary.size());
-    CHECK(Vocabulary::of(shard.metadata().vocabulary) == text.vocabulary);
-    CHECK(all_of(shard) == std::vector<float>(text.tokens.begin(), text.tokens.end()));
-    CHECK(shard.header().train == uint64_t(count - count / 10));
-    CHECK(shard.header().validation == uint64_t(count / 10));
-    CHECK(shard.header().test == 0);
+  const std::string verses = "text:" + folder.write("play.txt", text_bytes("to be, or not to be\n"));
+  for (const std::string& data : {verses, std::string("text:missing.txt"), std::string("task:copy")}) {
+    const Outcome outcome = convert({data, "--to", folder / "play.shard"});
+    CHECK(outcome.code == exit_usage);
+    CHECK(mentions(outcome.err, {data, "a shard has no use for them", "--data " + data}));
+    CHECK(outcome.out == "");
   }
-  const Outcome train = tapedeck::test::tapedeck({"train", "--data", "shard:" + folder / "play.shard"});
-  CHECK(train.code == exit_failed);
-  CHECK(mentions(train.err, {"play.shard", "is a text"}));
+  CHECK(mentions(convert({verses, "--bytes", "--to", folder / "play.shard"}).err, {"unknown option --bytes"}));
+  CHECK(files_in(folder.path()) == std::set<std::string>{"play.txt"});
 }
 
 TEST_CASE("data convert never replaces a file unless told to, and then at once") {
@@ -172,14 +159,13 @@ TEST_CASE("data convert leaves nothing behind when the disk is full or the folde
 
 TEST_CASE("data convert says on stderr how far it is, in plain lines, or nothing with --quiet") {
   const TemporaryFolder folder;
-  std::string content;
-  for (int i = 0; i < 300000; ++i) content += "ten chars\n";
-  const std::string path = folder.write("long.txt", text_bytes(content));
-  const Outcome loud = convert({"text:" + path, "--to", folder / "a.shard"});
-  CHECK(mentions(loud.err, {"reading text:", "writing", "[", "100 %", "wrote"}));
+  const int64_t shape[] = {30000, 101};
+  const std::string path = folder.write("long.npy", text_bytes(npy_header("|u1", shape)) + Bytes(30000 * 101, 1));
+  const Outcome loud = convert({"npy:" + path, "--to", folder / "a.shard"});
+  CHECK(mentions(loud.err, {"reading npy:", "writing", "[", "70 %", "wrote"}));
   CHECK(loud.err.find('\r') == loud.err.npos);
-  CHECK(mentions(loud.out, {"3,000,000", "u8", "2,700,000", "300,000"}));
-  const Outcome quiet = convert({"text:" + path, "--to", folder / "b.shard", "--quiet"});
+  CHECK(mentions(loud.out, {"30,000", "u8", "24,000", "3,000"}));
+  const Outcome quiet = convert({"npy:" + path, "--to", folder / "b.shard", "--quiet"});
   CHECK(quiet.err == "");
   CHECK(quiet.code == exit_done);
 }

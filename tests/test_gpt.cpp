@@ -82,6 +82,19 @@ TEST_CASE("with its cache a gpt makes the tokens that it makes without, past its
   }
 }
 
+// Fault: the head made logits behind every token of a prompt, and all but the last were thrown away.
+TEST_CASE("going on with a cache makes the logits behind the last token alone") {
+  for (const Device device : test::all_devices()) {
+    Made made(small_shape, device);
+    const NoTape off;
+    std::vector<KeyValueCache> caches = made.model.empty_caches();
+    for (const std::vector<int32_t>& ids : {std::vector<int32_t>{3, 1, 4, 1}, {5}}) {
+      const Tensor logits = made.model.go_on(Tensor::from(ids, {1, std::ssize(ids)}, device), caches);
+      CHECK(logits.shape == Shape{1, 1, small_shape.vocabulary});
+    }
+  }
+}
+
 TEST_CASE("a token does not depend on those after it") {
   Made made(small_shape);
   const NoTape off;

@@ -157,7 +157,7 @@ TEST_CASE("npy: what is not such a file, or not numbers of ours, is refused in a
   const auto with_descr = [](const std::string& descr) {
     return npy("{'descr': '" + descr + "', 'fortran_order': False, 'shape': (1,), }", Bytes(8));
   };
-  refuses(with_descr(">\x1b"), "its numbers are big-endian (>?); save it as array.astype('<?')");
+  refuses(with_descr(">\x1b"), "its numbers are big-endian (>\\x1b); save it as array.astype('<\\x1b')");
   refuses(with_descr(">f4"), "its numbers are big-endian (>f4); save it as array.astype('<f4')");
   refuses(with_descr("<f2"), "its elements are <f2, wants one of |u1 |i1 <u2");
   refuses(with_descr("<c8"), "its elements are <c8");

@@ -92,6 +92,8 @@ TEST_CASE("shard: what is no shard, or a newer one, is refused in a sentence") {
   }
   CHECK(mentions(message(with_header(whole, [](ShardHeader& h) { h.type = RecordType(9); })), {"record type 9"}));
   CHECK(mentions(message(with_header(whole, [](ShardHeader& h) { h.answers = Answers(9); })), {"answers 9"}));
+  CHECK(
+      mentions(message(with_header(whole, [](ShardHeader& h) { h.answers = Answers::none; })), {"train on the text"}));
   CHECK(message(with_header(whole, [](ShardHeader& h) { h.answers = Answers::numbers; })) != "nothing was thrown");
 }
 

@@ -232,6 +232,8 @@ TEST_CASE("task: a spec that says something unknown or impossible is refused wit
   for (const char* bad : {"0", "257", "2.5", "-3", "x", "8x", "", "1e999", "nan", " 8"})
     refuses("task:sort:length=" + std::string(bad), "is not length (a whole");
   refuses("task:sort:length=4,length=4", "length is given twice");
+  for (const char* end : {":", ":length=4,"})
+    refuses("task:copy" + std::string(end), "leave it away, or go on with a parameter: length (a whole");
   refuses("task:sort:,length=4", "\"\" is no parameter");
   refuses("task:copy:length=9,symbols=2", "has only 512 different questions, and needs 1000");
 
@@ -241,10 +243,42 @@ TEST_CASE("task: a spec that says something unknown or impossible is refused wit
   CHECK_THROWS_WITH_AS(load_dataset("task:sort", {.regression = true}), Contains("leave --loss mse"), UsageError);
   const Encoding of_model = load_dataset("task:sort").encoding;
   CHECK(load_dataset("task:reverse:length=3", {.encoding = &of_model}).encoding == of_model);
-  CHECK_THROWS_WITH_AS(load_dataset("task:addition", {.encoding = &of_model}), Contains("but those of the model 0, 1,"),
-                       Error);
+  CHECK_THROWS_WITH_AS(
+      load_dataset("task:addition", {.encoding = &of_model}),
+      Contains("4 more, but those of the model 0, 1, 2, 3, 4, 5, 6, 7 and 3 more (the first to differ: + and =)"),
+      Error);
   CHECK(parse_data("task:sort:length=4").label() == "sort");
   CHECK_FALSE(is_bare_file("task:sort:length=4"));
+}
+
+TEST_CASE("task: what is a question is known by its form") {
+  for (const TaskKind& kind : task_kinds()) {
+    CAPTURE(kind.name);
+    const Dataset data = load_dataset("task:" + kind.name);
+    const Tokenizer tokenizer(data.encoding.class_names);
+    for (const auto& [question, answer] : some(data)) {
+      const std::vector<int32_t> tokens = tokenizer.encode(question);
+      CHECK_NOTHROW(check_question(kind.name, tokens));
+      std::vector<int32_t> wrong = tokens;
+      wrong.pop_back();
+      CHECK_THROWS_AS(check_question(kind.name, wrong), UsageError);
+      wrong.push_back(tokens[0] == 0 ? 1 : 0);  // neither a sign nor the first token
+      CHECK_THROWS_AS(check_question(kind.name, wrong), UsageError);
+      wrong = tokens;
+      wrong[0] = tokens.back(), wrong.back() = tokens.back() + 1 - 2 * (tokens.back() > 0);
+      CHECK_THROWS_AS(check_question(kind.name, wrong), UsageError);
+      const std::vector<int32_t> both = tokenizer.encode(question + tokenizer.separator() + answer);
+      CHECK_THROWS_AS(check_question(kind.name, both), UsageError);
+      if (both.size() > tokens.size() + 1)
+        CHECK_NOTHROW(check_question(kind.name, std::span(both).first(both.size() - 1)));
+    }
+  }
+  CHECK_THROWS_WITH_AS(check_question("modadd:p=11", std::vector{1, 2}),
+                       "--prompt \"1 2\" is no question of task:modadd:p=11, which is two numbers from 0 to 10 and =, "
+                       "such as \"1 6 =\"",
+                       UsageError);
+  CHECK_THROWS_WITH_AS(check_question("induction:length=4", std::vector{1, 2, 3, 4, 5}),
+                       Contains("which is 4 symbols and the first of them again, such as \""), UsageError);
 }
 
 TEST_CASE("task: each that is listed loads, with what it is said to be") {

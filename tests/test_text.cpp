@@ -54,16 +54,21 @@ TEST_CASE("text: bytes that are not UTF-8 are refused with their place") {
     INFO(std::string(content));
     CHECK_THROWS_WITH_AS(read(content), Contains(message), Error);
   };
-  refuses("ab\ncd\xFF", "t.txt: byte 6 (line 2) is not UTF-8: 255");
-  refuses("\x80", "byte 1 (line 1) is not UTF-8: 128");
-  refuses("é\xC3", "byte 3");             // cut
-  refuses("\xC3(", "byte 1");             // no continuation
-  refuses("\xC0\x80", "byte 1");          // overlong
-  refuses("\xE0\x9F\xBF", "byte 1");      // overlong
-  refuses("\xF0\x8F\xBF\xBF", "byte 1");  // overlong
-  refuses("\xED\xA0\x80", "byte 1");      // surrogate
-  refuses("\xF4\x90\x80\x80", "byte 1");  // beyond U+10FFFF
-  refuses("\xF8\x88\x80\x80\x80", "byte 1");
+  refuses(
+      "ab\ncd\xFF",
+      R"(t.txt: the byte at offset 5 (line 2) is not UTF-8: "\xff"; save the text as UTF-8, or take bytes as tokens by --bytes)");
+  refuses(
+      "\xEF\xBB\xBF"
+      "a\x80",
+      R"(offset 4 (line 1) is not UTF-8: "\x80")");
+  refuses("é\xC3", "offset 2 (");             // cut
+  refuses("\xC3(", "offset 0 (");             // no continuation
+  refuses("\xC0\x80", "offset 0 (");          // overlong
+  refuses("\xE0\x9F\xBF", "offset 0 (");      // overlong
+  refuses("\xF0\x8F\xBF\xBF", "offset 0 (");  // overlong
+  refuses("\xED\xA0\x80", "offset 0 (");      // surrogate
+  refuses("\xF4\x90\x80\x80", "offset 0 (");  // beyond U+10FFFF
+  refuses("\xF8\x88\x80\x80\x80", "offset 0 (");
   refuses("", "t.txt: holds no character");
   refuses("\xEF\xBB\xBF", "t.txt: holds no character");
   for (const char* edge : {"\x7F", "\xC2\x80", "\xDF\xBF", "\xE0\xA0\x80", "\xED\x9F\xBF", "\xEE\x80\x80",
@@ -80,8 +85,10 @@ TEST_CASE("text: every character comes back from UTF-8, and a message shows what
     REQUIRE(take_character(rest) == c);
     REQUIRE(rest.empty());
   }
-  CHECK(printable("a\tb\xFFé\x1B[0m") == "a?b?é?[0m");
+  CHECK(printable("a\tb\xFFé\x1B[0m") == R"(a\tb\xffé\x1b[0m)");
+  CHECK(printable("\n\r\x01\x7F\u0085\xC3") == R"(\n\r\x01\x7f\xc2\x85\xc3)");
   CHECK(printable(std::string(100, 'x')) == std::string(40, 'x') + "…");
+  CHECK(printable(std::string(100, '\n'), std::string::npos).size() == 200);
   CHECK(printable(std::string(40, 'x')) == std::string(40, 'x'));
 }
 

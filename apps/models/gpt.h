@@ -99,7 +99,7 @@ struct Gpt : Network {
 
   Tensor operator()(const Tensor& ids, const Pass& pass) const override { return forward(ids, pass, nullptr, nullptr); }
 
-  // Logits behind tokens that follow those whose keys and values the caches (one a block) hold.
+  // Logits [N, 1, V] behind the last of tokens that follow those whose keys and values the caches (one a block) hold.
   Tensor go_on(const Tensor& ids, std::vector<KeyValueCache>& caches) const {
     return forward(ids, {}, &caches, nullptr);
   }
@@ -140,12 +140,14 @@ struct Gpt : Network {
 
  private:
   Tensor forward(const Tensor& ids, const Pass& pass, std::vector<KeyValueCache>* caches,
-                 std::vector<Tensor>* maps) const {  // [N, T] -> [N, T, V]
+                 std::vector<Tensor>* maps) const {  // [N, T] -> [N, T, V]; with caches [N, 1, V]
     const Scope scope(name());
     const int64_t first = caches ? caches->front().length : 0;
     Stream x(drop(tokens(ids, positions, first), pass));
     for (size_t i = 0; i < blocks.size(); ++i) blocks[i](x, pass, {caches ? &(*caches)[i] : nullptr, maps});
-    return linear(x.normed(*norm), head ? head->value : tokens.table.value, {});
+    Tensor normed = x.normed(*norm);
+    if (caches) normed = slice(normed, 1, ids.cols() - 1, ids.cols());  // nobody asks what comes after the others
+    return linear(normed, head ? head->value : tokens.table.value, {});
   }
 };
 
