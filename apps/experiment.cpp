@@ -128,6 +128,11 @@ MemoryForecast forecast_memory(const Config& config, const Problem& problem, Dev
   Arena& arena = backend(device).arena();
   const bool graph = graph_wanted(config, device);
   std::optional<StepGraph> steps;
+  // Attention takes the square of a sequence's length in time, but memory grows with the number of tokens: long
+  // sequences are measured by few short ones.
+  const Dataset& data = problem.data();
+  const int64_t features = problem.sequences() ? std::min<int64_t>(data.features, 1024) : data.features;
+  const double lengths = static_cast<double>(data.features) / static_cast<double>(features);
   struct Bytes {
     double peak, between;  // in a step, and between two, where a captured one keeps its memory
   };
@@ -137,24 +142,32 @@ MemoryForecast forecast_memory(const Config& config, const Problem& problem, Dev
     for (int i = 0; i < 2; ++i)  // plainly, then captured
       steps->run({}, [&] {
         learner.parameters.forget_gradients();
-        learn(learner, problem, problem.throw_away(batch), {true, 0, 0}, 1);
+        learn(learner, problem, problem.throw_away(batch, features), {true, 0, 0}, 1);
         learner.optimizer.advance({.schedule = {.base = config.lr}});
       });
     const Arena::Use use = arena.use();
     return Bytes{static_cast<double>(use.peak_bytes), static_cast<double>(use.bytes)};
   };
-  const int64_t small = std::min<int64_t>(config.batch, 16);
+  const int64_t few = problem.sequences() ? std::clamp<int64_t>(1024 / features, 1, 16) : 16;
+  const int64_t small = std::min<int64_t>(config.batch, few);
   const Bytes one = bytes_at(small), two = bytes_at(2 * small);
   const auto at_batch = [&](double at_small, double at_twice) {
-    return at_small + (at_twice - at_small) / static_cast<double>(small) * static_cast<double>(config.batch - small);
+    const double each = (at_twice - at_small) / static_cast<double>(small);
+    return at_small + each * (static_cast<double>(config.batch) * lengths - static_cast<double>(small));
   };
 
   const double before = static_cast<double>(arena.use().bytes);
   arena.reset_peak();
-  const Dataset& data = problem.data();
   const std::span<const int32_t> scored = data.validation.size() > data.test.size() ? data.validation : data.test;
-  problem.score(learner.scoring(), scored.first(std::min<size_t>(scored.size(), 1024)));  // one pass has the peak
-  const double scoring = static_cast<double>(arena.use().peak_bytes) - before;
+  const auto pass = std::min<int64_t>(std::ssize(scored), problem.examples_a_pass());  // the peak is that of any pass
+  if (problem.sequences()) {
+    const NoTape off;
+    const Inputs inputs = problem.throw_away(pass, features);
+    problem.loss(learner.scoring()(inputs.x), inputs);
+  } else {
+    problem.score(learner.scoring(), scored.first(static_cast<size_t>(pass)));
+  }
+  const double scoring = (static_cast<double>(arena.use().peak_bytes) - before) * lengths;
 
   // A step in f32 reads its batch in place, where the feed has put it; here it lay beside, and a graph kept it.
   const double one_batch =

@@ -11,7 +11,7 @@ namespace {
 
 static_assert(ignored_label == Sequences::no_answer);
 
-constexpr size_t score_batch = 1024;  // examples a forward pass while scoring, or a few thousand tokens
+constexpr int64_t score_batch = 1024;  // examples a forward pass while scoring, or a few thousand tokens
 constexpr int64_t score_tokens = 4096;
 
 Tensor first_rows(const Tensor& x, int64_t n) {
@@ -53,14 +53,16 @@ Problem::Problem(Dataset data, bool regression, Device device, DType dtype)
         text("--loss cross_entropy needs classes, but {} has numbers to predict: use --loss mse", data_.name));
 }
 
-Inputs Problem::memory(int64_t count, DType dtype, Device device) const {
-  const Shape one{count, 1}, example{count, data_.features};
-  if (sequences()) return {Tensor::empty(example, DType::i32, device), Tensor::empty(example, DType::i32, device)};
-  return {Tensor::empty(example, dtype, device),
-          regression_ ? Tensor::empty(one, dtype, device) : Tensor::empty({count}, DType::i32, device)};
+Inputs Problem::memory(Shape examples, DType dtype, Device device) const {
+  if (sequences()) return {Tensor::empty(examples, DType::i32, device), Tensor::empty(examples, DType::i32, device)};
+  const int64_t count = examples[0];
+  return {Tensor::empty(examples, dtype, device),
+          regression_ ? Tensor::empty({count, 1}, dtype, device) : Tensor::empty({count}, DType::i32, device)};
 }
-Inputs Problem::empty_stored(int64_t count, Device device) const { return memory(count, DType::f32, device); }
-Inputs Problem::empty(int64_t count) const { return memory(count, dtype_, device_); }
+Inputs Problem::empty_stored(int64_t count, Device device) const {
+  return memory({count, data_.features}, DType::f32, device);
+}
+Inputs Problem::empty(int64_t count) const { return memory({count, data_.features}, dtype_, device_); }
 
 Inputs Problem::converted(const Inputs& stored) const {
   const auto computed = [&](const Tensor& x) { return x.dtype == DType::i32 ? x : cast(x, dtype_); };
@@ -82,8 +84,8 @@ Inputs Problem::load(std::span<const int32_t> rows) const {
   return converted({host.x.to(device_), host.answer.to(device_)});
 }
 
-Inputs Problem::throw_away(int64_t count) const {
-  const Inputs inputs = empty(count);
+Inputs Problem::throw_away(int64_t count, int64_t features) const {
+  const Inputs inputs = memory({count, features}, dtype_, device_);
   fill(inputs.x, sequences() ? 0 : 0.5);
   fill(inputs.answer, 0);
   return inputs;
@@ -107,6 +109,10 @@ int64_t Problem::right(std::span<const double> outputs, std::span<const int32_t>
   return data_.whole_examples ? right == asked : right;
 }
 
+int64_t Problem::examples_a_pass() const {
+  return sequences() ? std::max<int64_t>(1, score_tokens / data_.features) : score_batch;
+}
+
 Score Problem::score(const Model& model, std::span<const int32_t> rows, const Observer& each) const {
   const NoTape off;
   Score score;
@@ -127,7 +133,7 @@ Score Problem::score(const Model& model, std::span<const int32_t> rows, const Ob
       right_answers +=
           right(std::span(values).subspan(i * numbers, numbers), std::span(right_ones).subspan(i * asked, asked));
   };
-  size_t step = sequences() ? static_cast<size_t>(std::max<int64_t>(1, score_tokens / data_.features)) : score_batch;
+  auto step = static_cast<size_t>(examples_a_pass());
   while (!rows.empty()) try {
       one_pass(rows.first(std::min(step, rows.size())));
       rows = rows.subspan(std::min(step, rows.size()));

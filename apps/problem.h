@@ -45,7 +45,9 @@ class Problem {
   Device device() const { return device_; }
 
   Inputs load(std::span<const int32_t> rows) const;  // these rows, on the device
-  Inputs throw_away(int64_t count) const;            // a batch of made-up examples, for warming up
+  // A batch of made-up examples, for warming up and measuring; of sequences perhaps shorter ones, of so many tokens.
+  Inputs throw_away(int64_t count) const { return throw_away(count, data_.features); }
+  Inputs throw_away(int64_t count, int64_t features) const;
   // Memory of a batch: on the device in the type that is computed in, or as data is stored, f32 with i32 class ids.
   Inputs empty(int64_t count) const;
   Inputs empty_stored(int64_t count, Device device) const;
@@ -55,12 +57,14 @@ class Problem {
   void gather_rows(std::span<const int32_t> rows, void* x, void* answer) const;
   Tensor loss(const Tensor& output, const Inputs& inputs) const;
 
+  int64_t examples_a_pass() const;  // while scoring
+
   // Runs the model over the rows without recording. `each` sees every batch's rows and outputs on the host.
   using Observer = std::function<void(std::span<const int32_t> rows, const std::vector<double>& outputs)>;
   Score score(const Model& model, std::span<const int32_t> rows, const Observer& each = nullptr) const;
 
  private:
-  Inputs memory(int64_t count, DType dtype, Device device) const;  // of this type, where it is not i32
+  Inputs memory(Shape examples, DType dtype, Device device) const;  // [N, features] of this type, where it is not i32
   int64_t right(std::span<const double> outputs, std::span<const int32_t> answers) const;  // of one example
 
   Dataset data_;

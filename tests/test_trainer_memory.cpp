@@ -106,6 +106,13 @@ TEST_CASE("--dry-run forecasts the peak of memory within 5 %, and trains nothing
             "3"},  // seven batches are held at once
            {"--data", "blobs", "--batch", "2000", "--loss", "mse", "--activation", "gelu", "--hidden", "64,64,64"}})
     check_forecast(folder, words);
+  std::ofstream(folder / "text.txt") << std::string(800, 'a') + std::string(700, 'b');
+  for (const char* context : {"64", "600"})
+    check_forecast(folder, {"--data", "text:" + (folder / "text.txt"), "--context", context, "--layers", "1", "--width",
+                            "32", "--batch", "6", "--validation", "0.45"});
+  std::ofstream(folder / "text.txt") << std::string(1600, 'a') + std::string(1500, 'b');  // longer than is measured
+  check_forecast(folder, {"--data", "text:" + (folder / "text.txt"), "--context", "1500", "--layers", "1", "--width",
+                          "32", "--batch", "6", "--validation", "0.49"});
   const Outcome text = tapedeck::test::tapedeck({"train", "--dry-run", "--lr", "0.25", "--out", folder / "none"});
   INFO(text.out);
   for (const char* part : {"lr", "0.25", "flag", "parameters", "FLOP", "memory"}) CHECK(contains(text.out, part));
