@@ -1,8 +1,8 @@
 """nanoGPT's laptop setting (4 layers, 4 heads, width 128, context 64, batch 12, AdamW) trained by tapedeck and by PyTorch
 in turns, on the same number of threads: a round is 100 steps of each, batches and all. Prints the ratio of their median
 steps with a 95 % interval (Student's t on the paired log ratios). PyTorch runs twice: as people write it, and with
-AdamW(fused=True), its fastest eager form here. With --full both train 2,000 steps and print their validation losses.
-usage: bench_gpt.py TAPEDECK TEXT_FILE [--rounds 12] [--full] [--json FILE]"""
+AdamW(fused=True), its fastest eager form here. With --full both train 2,000 steps and print their validation losses; --out keeps our run.
+usage: bench_gpt.py TAPEDECK TEXT_FILE [--rounds 12] [--full [--out RUN]] [--json FILE]"""
 import argparse
 import json
 import pathlib
@@ -60,12 +60,12 @@ class Torch:
         return sum(self.loss(part).item() * len(part) for part in windows.split(64)) / len(windows)
 
 
-def ours(program, text, steps, *options):
+def ours(program, text, steps, *options, out=None):
     with tempfile.TemporaryDirectory() as folder:
         command = [program, "train", "--model", "gpt", "--data", f"text:{text}", "--context", CONTEXT, "--layers", LAYERS,
                    "--heads", HEADS, "--width", WIDTH, "--batch", BATCH, "--lr", LR, "--warmup", WARMUP, "--weight-decay",
                    DECAY, "--clip", CLIP, "--steps", steps, "--threads", torch.get_num_threads(), "--quiet", "--json",
-                   "--out", f"{folder}/run", *options]
+                   "--out", out or f"{folder}/run", *options]
         return json.loads(subprocess.run(list(map(str, command)), check=True, capture_output=True, text=True).stdout)
 
 
@@ -75,6 +75,7 @@ def main():
     parser.add_argument("text")
     parser.add_argument("--rounds", type=int, default=12)
     parser.add_argument("--full", action="store_true")
+    parser.add_argument("--out")
     parser.add_argument("--json")
     arguments = parser.parse_args()
     if arguments.rounds < 6:
@@ -99,7 +100,7 @@ def main():
         peer = Torch(text, fused=True)
         while peer.done < STEPS:
             peer.step()
-        summary = ours(arguments.tapedeck, arguments.text, STEPS)
+        summary = ours(arguments.tapedeck, arguments.text, STEPS, out=arguments.out)
         answer["validation_loss"] = {"ours": summary["final"]["validation_loss"], "peer": peer.validation_loss()}
         print("validation loss after {} steps: ours {ours:.4f}, PyTorch {peer:.4f} (n = 1 seed each)".format(STEPS, **answer["validation_loss"]))
     if arguments.json:
