@@ -53,8 +53,8 @@ class StepBench {
     asked_ += warmup_steps + steps;
     const StepState state = optimizer_.state().read();
     CHECK(state.updates == asked_ && state.norm > 0,
-          "bench step: {} of {} steps changed the weights, the last gradient norm is {}: this does not train",
-          state.updates, asked_, state.norm);
+          "{} of {} steps changed the weights, the last gradient norm is {}: this does not train", state.updates,
+          asked_, state.norm);
   }
 
   double flops() const { return model_.training_flops() * static_cast<double>(batch); }

@@ -33,8 +33,7 @@ class Chain {  // so many kernels
     add_one(x_);  // plainly once: what a device prepares at first use happens here
     Backend& queues = backend(device);
     if (queues.can_capture()) graph_ = queues.capture([this] { ask(); });
-    CHECK(!graph_ || graph_->nodes() == kernels, "bench launch: {} kernels became a graph of {} nodes", kernels,
-          graph_->nodes());
+    CHECK(!graph_ || graph_->nodes() == kernels, "{} kernels became a graph of {} nodes", kernels, graph_->nodes());
   }
 
   void round(bool warmup) {
@@ -61,7 +60,7 @@ class Chain {  // so many kernels
     backend(x_.device()).sync();
     const WorkTime took = time_work(x_.device(), 1, work).front();
     const double ran = x_.doubles()[floats - 1];
-    CHECK(ran == static_cast<double>(kernels_), "bench launch: {} of {} kernels ran", ran, kernels_);
+    CHECK(ran == static_cast<double>(kernels_), "{} of {} kernels ran", ran, kernels_);
     if (warmup) return;
     out.host.push_back(took.asking * 1e6 / host_parts);
     out.device.push_back(took.device * 1e6 / device_parts);

@@ -92,7 +92,7 @@ class Way {
       });
     learn(learner_, source_.problem, inputs, {true, seed_, 0, &learner_.state.ptr()->batches}, 1);
     const double norm = learner_.optimizer.step(config_.lr);
-    CHECK(norm > 0, "bench loader: the gradient norm is {}: this step does not train", norm);
+    CHECK(norm > 0, "the gradient norm is {}: this step does not train", norm);
   }
 
   const Source& source_;

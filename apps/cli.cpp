@@ -118,6 +118,27 @@ void refuse_leftovers(const CLI::App& leaf, unsigned command) {
   }
 }
 
+// What went out of memory, and which options of this command ask for less of it. A message that names options already
+// stays as it is.
+std::string with_hint(const std::string& message, const Config& config) {
+  if (message.find("--") != message.npos) return message;
+  struct Size {
+    std::string_view option, of;  // of: the only kind of model or data that it belongs to
+  };
+  static constexpr Size sizes[] = {{"batch", ""},        {"batches", ""},   {"tokens", ""},   {"contexts", ""},
+                                   {"context", "text:"}, {"hidden", "mlp"}, {"width", "gpt"}, {"layers", "gpt"}};
+  const unsigned bit = command_bit(config.command);
+  std::string list;
+  for (const auto& [option, of] : sizes) {
+    const bool of_model = of == "mlp" || of == "gpt";
+    const bool fits = of_model ? config.model == of || !find_option("model", bit) : config.data.starts_with(of);
+    if (find_option(option, bit) && fits) list += fmt::format("{}--{}", list.empty() ? "a smaller " : ", ", option);
+  }
+  if (config.memory_limit)
+    list += fmt::format("{}a --memory-limit above {} bytes", list.empty() ? "" : " or ", *config.memory_limit);
+  return fmt::format("{}: try {}", message, list.empty() ? "a machine with more memory" : list);
+}
+
 int run_parsed(const Parser& parser, std::span<const Command> commands, const char*& running) {
   for (const Command& command : commands) {
     const CLI::App& leaf = *parser.nodes.at(command.name);
@@ -133,7 +154,16 @@ int run_parsed(const Parser& parser, std::span<const Command> commands, const ch
       throw UsageError(
           fmt::format("\"{}\" stands before the command; options follow it", parser.app.remaining().front()));
     refuse_leftovers(leaf, bit);
-    return command.run(configure(command.name, settings(leaf, bit), std::getenv("OMP_NUM_THREADS")));
+    const Config config = configure(command.name, settings(leaf, bit), std::getenv("OMP_NUM_THREADS"));
+    try {
+      return command.run(config);
+    } catch (const OutOfMemory& e) {
+      throw OutOfMemory(with_hint(e.what(), config));
+    } catch (const std::bad_alloc&) {
+      throw OutOfMemory(with_hint("out of memory: the system gave no more", config));
+    } catch (const std::length_error&) {
+      throw OutOfMemory(with_hint("out of memory: a size is larger than memory can be", config));
+    }
   }
   const std::vector<CLI::App*> groups = parser.app.get_subcommands();  // "data" without a command within
   const std::string prefix = groups.empty() ? "" : groups.front()->get_name() + " ";
@@ -176,11 +206,6 @@ int run_command_line(int argc, const char* const* argv, std::span<const Command>
     return report(running, e.what(), exit_out_of_memory);
   } catch (const Diverged& e) {
     return report(running, e.what(), exit_diverged);
-  } catch (const std::bad_alloc&) {
-    return report(running, "out of memory: the system gave no more; try a smaller --batch", exit_out_of_memory);
-  } catch (const std::length_error&) {
-    return report(running, "out of memory: a size is larger than memory can be; try a smaller --batch or --hidden",
-                  exit_out_of_memory);
   } catch (const std::filesystem::filesystem_error& e) {
     return report(running, fmt::format("{}: {}", e.path1().string(), e.code().message()), exit_failed);
   } catch (const std::exception& e) {

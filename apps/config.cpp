@@ -91,6 +91,9 @@ void check_together(Config& c) {
     if (kind && kind->name != "text" && c.origin(option) >= Origin::flag)
       throw UsageError(fmt::format(
           "--{}: belongs to text, and {} has sequences of its own length or none; leave it out", option, c.data));
+  const bool data_known = kind && (c.command != "evaluate" || c.origin("data") == Origin::flag);  // or it is the run's
+  if (data_known && !kind->needs_folder && c.command != "data fetch" && c.origin("data-dir") == Origin::flag)
+    throw UsageError(fmt::format("--data-dir {}: {} needs no folder of files; leave it out", c.data_dir, c.data));
   const char* const data_option = find_option("name", command_bit(c.command)) ? "name" : "data";
   if (kind && kind->fixed_split)
     for (auto [option, member] : {std::pair{"validation", &c.validation}, std::pair{"test", &c.test}})
@@ -105,7 +108,7 @@ void check_together(Config& c) {
     throw UsageError(fmt::format("{}{} needs --data-dir, the folder of its files",
                                  std::string_view(data_option) == "data" ? "--data " : "", c.data));
   if ((command_bit(c.command) & (kDataConvert | kExport)) && c.to.empty())
-    throw UsageError(fmt::format("{} needs --to FILE, the file to write", c.command));
+    throw UsageError("needs --to FILE, the file to write");
 }
 
 void apply_flags(Config& config, const std::vector<Setting>& flags, unsigned command) {

@@ -52,7 +52,7 @@ DataRecord read_data_record(const std::filesystem::path& folder) {
   return out;
 }
 
-void check_same_data(const std::filesystem::path& folder, const Dataset& data) {
+void check_same_data(const std::filesystem::path& folder, const Dataset& data, bool forced) {
   const DataRecord then = read_data_record(folder);
   const std::string hash = hash_text(data);
   const auto shown = [](const std::string& name, int64_t rows, int64_t features, int classes,
@@ -60,13 +60,16 @@ void check_same_data(const std::filesystem::path& folder, const Dataset& data) {
     return fmt::format("{} with {} rows of {} features, {} classes, content {}", name, rows, features, classes,
                        content);
   };
-  if (then.hash != hash || then.rows != data.rows() || then.features != data.features || then.classes != data.classes ||
-      then.encoding.class_names != data.encoding.class_names)
+  const bool same_names = then.encoding.class_names == data.encoding.class_names;
+  const bool fits = then.features == data.features && then.classes == data.classes &&
+                    (same_names || !data.sequences);  // else the model's tokens would mean other characters
+  const bool same = fits && same_names && then.hash == hash && then.rows == data.rows();
+  if (!same && !(fits && forced))
     throw UsageError(fmt::format(
-        "{}: the data has changed: it was {}, and is now {}; bring it back, or --force to go on with what is "
-        "there",
-        folder.string(), shown(then.name, then.rows, then.features, then.classes, then.hash),
-        shown(data.name, data.rows(), data.features, data.classes, hash)));
+        "{}: the data has changed: it was {}, and is now {}; bring it back, or {}", folder.string(),
+        shown(then.name, then.rows, then.features, then.classes, then.hash),
+        shown(data.name, data.rows(), data.features, data.classes, hash),
+        fits ? "--force to go on with what is there" : "begin a new run, for the weights of this one fit no other"));
 }
 
 }  // namespace tapedeck

@@ -21,7 +21,8 @@ struct DataRecord {
 };
 DataRecord read_data_record(const std::filesystem::path& folder);  // throws Error naming the file and what is wrong
 
-// Throws UsageError with both descriptions when this is not the data that the run in `folder` was trained on.
-void check_same_data(const std::filesystem::path& folder, const Dataset& data);
+// Throws UsageError with both descriptions when this is not the data that the run in `folder` was trained on; forced,
+// only when its weights do not fit it.
+void check_same_data(const std::filesystem::path& folder, const Dataset& data, bool forced);
 
 }  // namespace tapedeck

@@ -41,14 +41,19 @@ struct Data {
 // The data, taken as the model wants it. Throws Error with both values where it does not fit.
 Data load(const Config& run, const Config& asked, const fs::path& folder) {
   const bool named = asked.origin("data") == Origin::flag;
+  const bool sequences = parse_data(run.data).kind->sequences;
+  const char* const holds[] = {"features", "sequences"};
+  if (named && sequences != (run.model == "gpt"))
+    throw UsageError(text("--data {}: holds {}, but the run in {} is of {}, which reads {}", run.data, holds[sequences],
+                          folder.string(), run.model, holds[!sequences]));
   if (!named && !fs::exists(folder / "data.json")) return {load_dataset(run.data, data_options(run)), false};
   const DataRecord trained_on = read_data_record(folder);
   DataOptions options = data_options(run);
   options.encoding = &trained_on.encoding;
   Dataset data = load_dataset(run.data, options);
   if (data.features != trained_on.features)
-    throw Error(text("{}: has {} features, but the model was trained on {} with {}", data.name, data.features,
-                     trained_on.name, trained_on.features));
+    throw Error(text("{}: has {} {}, but the model was trained on {} with {}", data.name, data.features,
+                     sequences ? "tokens an example" : "features", trained_on.name, trained_on.features));
   if (run.loss != "mse" && data.classes > trained_on.classes)
     throw Error(text("{}: has {} classes, but the model was trained on {} with {}", data.name, data.classes,
                      trained_on.name, trained_on.classes));

@@ -40,9 +40,10 @@ struct Range {
 
 struct Option {
   enum class Form { plain, positional, size };  // size: bytes, written 512MiB
-  // A resumed run takes the option from its folder, and given again it must be the same. What says when the run ends
-  // may differ (length), and so may what touches no result (free). Or it belongs to the process alone (own).
-  enum class OnResume { same, length, free, own };
+  // A resumed run takes the option from its folder, and given again it must be the same, unless --force is given; where
+  // the saved weights would not fit another value (shape), in spite of it. What says when the run ends may differ
+  // (length), and so may what touches no result (free). Or it belongs to the process alone (own).
+  enum class OnResume { same, shape, length, free, own };
 
   const char* name;  // "weight-decay": the flag without its dashes, and the key in files
   Member member;

@@ -22,6 +22,19 @@ std::string shown(const Config& config, const Option& option) {
   return value.empty() ? "none" : value;
 }
 
+bool must_agree(const Option& option) {
+  return option.resume == Option::OnResume::same || option.resume == Option::OnResume::shape;
+}
+bool shapes_weights(std::string_view option) { return find_option(option, kTrain)->resume == Option::OnResume::shape; }
+
+[[noreturn]] void refuse(const Change& change, const std::string& run) {
+  const std::string else_do = shapes_weights(change.option)
+                                  ? fmt::format("begin a new run with {}, whose weights have another shape", change.now)
+                                  : fmt::format("--force to go on with {}", change.now);
+  throw UsageError(fmt::format("--{0} {1}: the run in {2} was made with {3}; leave --{0} away, or {4}", change.option,
+                               change.now, run, change.before, else_do));
+}
+
 }  // namespace
 
 std::vector<Change> changes_on_resume(const Config& now, const Config& recorded) {
@@ -30,10 +43,7 @@ std::vector<Change> changes_on_resume(const Config& now, const Config& recorded)
     if (!(option.commands & kTrain) || option.of_one_run || option.resume == Option::OnResume::own) continue;
     const Change change{option.name, shown(recorded, option), shown(now, option)};
     if (change.before == change.now) continue;
-    if (option.resume == Option::OnResume::same && !now.force)
-      throw UsageError(
-          fmt::format("--{0} {1}: the run in {2} was made with {3}; leave --{0} away, or --force to go on with {1}",
-                      option.name, change.now, now.resume, change.before));
+    if (must_agree(option) && !now.force) refuse(change, now.resume);
     changes.push_back(change);
   }
   return changes;
@@ -42,7 +52,7 @@ std::vector<Change> changes_on_resume(const Config& now, const Config& recorded)
 Json kept_options(const Config& config) {
   Json out = Json::object();
   for (const Option& option : all_options())
-    if ((option.commands & kTrain) && !option.of_one_run && option.resume == Option::OnResume::same)
+    if ((option.commands & kTrain) && !option.of_one_run && must_agree(option))
       out[option.name] = shown(config, option);
   return out;
 }
@@ -86,14 +96,16 @@ Earlier look_at_run(const Config& config) {
   std::vector<std::string> complaints;
   run.from = Checkpoints(path).newest(complaints);
   for (const std::string& complaint : complaints) std::cerr << complaint << "; the one before it is used\n";
+  if (run.from)  // there are weights to go on with
+    for (const Change& change : run.changes)
+      if (shapes_weights(change.option)) refuse(change, config.resume);
   if (run.from && !config.force) {
     const Json now = kept_options(config), then = run.from->state.value("options", Json::object());
     for (const auto& [name, value] : then.items())
       if (now.contains(name) && now[name] != value)
-        throw UsageError(
-            fmt::format("{}: config.json says --{} {}, but {} was made with {}; put it back, or --force to go on "
-                        "with it",
-                        path.string(), name, now[name].get<std::string>(), run.from->name, value.dump()));
+        throw UsageError(fmt::format("{}: config.json says --{} {}, but {} was made with {}; put it back{}",
+                                     path.string(), name, now[name].get<std::string>(), run.from->name, value.dump(),
+                                     shapes_weights(name) ? "" : ", or --force to go on with it"));
   }
   if (!run.from && !config.force && (ended || fs::exists(path / "model.safetensors")))
     throw UsageError(
@@ -105,7 +117,8 @@ Earlier look_at_run(const Config& config) {
 
 void check_goes_on(const Earlier& earlier, const Config& config, const Problem& problem) {
   const fs::path path = config.resume;
-  if (!config.force && (earlier.from || fs::exists(path / "data.json"))) check_same_data(path, problem.data());
+  const bool known = fs::exists(path / "data.json");
+  if (config.force ? earlier.from && known : earlier.from || known) check_same_data(path, problem.data(), config.force);
   const int64_t step = earlier.from ? run_state(earlier.from->state.at("run")).step : 0;
   if (const int64_t last = total_steps(config, problem); last < step)
     throw UsageError(fmt::format("{}: is at step {} already, but --steps and --epochs end it at step {}; ask for more",

@@ -34,10 +34,12 @@ struct Earlier {
   std::optional<Checkpoint> from;   // none: it was stopped before its first checkpoint, and begins anew
 };
 // Looks at config.resume. A damaged checkpoint that is passed over is told on stderr. Throws Error when all are
-// damaged, and UsageError when a run that got further has no checkpoint to go on from.
+// damaged, and UsageError when a run that got further has no checkpoint to go on from, or a change is one of the shape
+// of its weights.
 Earlier look_at_run(const Config& config);
 
-// Throws UsageError when the data has changed (unless --force), or the run is already past its new end.
+// Throws UsageError when the data has changed (unless --force, and the weights fit it), or the run is already past its
+// new end.
 void check_goes_on(const Earlier& earlier, const Config& config, const Problem& problem);
 
 // Once the run stands where it was: notes changed options and data, adds a line to resumes.jsonl, and takes away what

@@ -12,7 +12,7 @@ namespace tapedeck {
 
 int32_t sample(std::span<const double> logits, const Sampling& how, double uniform) {
   const int64_t best = argmax(logits);
-  if (best < 0) throw Diverged("generate: the model's outputs are NaN, so they name no token: train it again");
+  if (best < 0) throw Diverged("the model's outputs are NaN, so they name no token: train it again");
   if (how.temperature == 0) return static_cast<int32_t>(best);
   double least = -INFINITY;
   if (how.top_k > 0 && how.top_k < std::ssize(logits)) {

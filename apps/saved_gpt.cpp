@@ -31,13 +31,10 @@ SavedGpt load_gpt(const Config& asked) {
 std::vector<int32_t> SavedGpt::prompt(const Config& asked) const {
   const bool given = asked.origin("prompt") == Origin::flag;
   if (!given && of_task())
-    throw UsageError(text("{} needs --prompt, a question of {}; `tapedeck data info {}` shows one", asked.command,
-                          run.data, run.data));
+    throw UsageError(text("needs --prompt, a question of {}; `tapedeck data info {}` shows one", run.data, run.data));
   if (!given && !tokenizer.knows("\n"))
     throw UsageError(
-        text("{} needs --prompt: the text that this model was trained on has no lines, so a new line begins "
-             "nothing",
-             asked.command));
+        "needs --prompt: the text that this model was trained on has no lines, so a new line begins nothing");
   const std::vector<int32_t> tokens = tokenizer.encode(given ? asked.prompt : "\n", "--prompt");
   if (tokens.empty())
     throw UsageError("--prompt: is empty, and a model goes on from at least one character; give some");

@@ -147,7 +147,8 @@ int train_repeat(const Config& asked, Device device) {
     }
   const Json document = repeat_json(runs);
   folder.write("summary.json", document);
-  print_report(config, repeat_report(runs) + fmt::format("saved in {}\n", folder.path().string()), document);
+  print_report(config, repeat_report(runs, problem.data()) + fmt::format("saved in {}\n", folder.path().string()),
+               document);
   int worst = exit_done;
   for (const Summary& run : runs) worst = std::max(worst, exit_code(run));
   return worst;

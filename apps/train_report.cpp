@@ -11,10 +11,14 @@
 namespace tapedeck {
 namespace {
 
+// What the share of right answers is called.
+const char* accuracy_name(const Dataset& data) {
+  return data.whole_examples ? "exact match" : data.sequences ? "token accuracy" : "accuracy";
+}
+
 std::string score_text(const char* part, const Dataset& data, Number loss, Number accuracy) {
   if (!loss) return fmt::format("{} not scored", part);
-  const char* const of = data.whole_examples ? "exact match" : data.sequences ? "token accuracy" : "accuracy";
-  return accuracy ? fmt::format("{} {} {:.4f}, loss {:.4f}", part, of, *accuracy, *loss)
+  return accuracy ? fmt::format("{} {} {:.4f}, loss {:.4f}", part, accuracy_name(data), *accuracy, *loss)
                   : fmt::format("{} loss {:.4f}", part, *loss);
 }
 
@@ -106,18 +110,22 @@ RepeatStatistics repeat_statistics(const std::vector<Summary>& runs) {
   return r;
 }
 
-std::string repeat_report(const std::vector<Summary>& runs) {
-  std::string out = fmt::format("{:>6}  {:>12}  {:>7}  {:>9}  {:>13}  {}\n", "seed", "to target", "step", "test loss",
-                                "test accuracy", "status");
+std::string repeat_report(const std::vector<Summary>& runs, const Dataset& data) {
+  const std::string part = data.tests_on_validation ? "validation" : "test", loss = part + " loss",
+                    accuracy = fmt::format("{} {}", part, accuracy_name(data));
+  std::string out =
+      fmt::format("{:>6}  {:>12}  {:>7}  {}  {}  {}\n", "seed", "to target", "step", loss, accuracy, "status");
   std::vector<double> accuracies;
   const std::vector<double> seconds = seconds_to_target(runs);
   for (size_t i = 0; i < runs.size(); ++i) {
     const Summary& run = runs[i];
-    if (run.final.test_accuracy) accuracies.push_back(*run.final.test_accuracy);
-    out += fmt::format("{:>6}  {:>12}  {:>7}  {:>9.4f}  {:>13}  {}\n", run.seed.value_or(0),
+    const Number lost = data.tests_on_validation ? run.final.validation_loss : run.final.test_loss;
+    const Number right = data.tests_on_validation ? run.final.validation_accuracy : run.final.test_accuracy;
+    if (right) accuracies.push_back(*right);
+    out += fmt::format("{:>6}  {:>12}  {:>7}  {:>{}.4f}  {:>{}}  {}\n", run.seed.value_or(0),
                        run.target.metric ? seconds_text(seconds[i]) : "no target",
-                       run.target.step ? std::to_string(*run.target.step) : "-", run.final.test_loss.value_or(NAN),
-                       run.final.test_accuracy ? fmt::format("{:.4f}", *run.final.test_accuracy) : "-", run.status);
+                       run.target.step ? std::to_string(*run.target.step) : "-", lost.value_or(NAN), loss.size(),
+                       right ? fmt::format("{:.4f}", *right) : "-", accuracy.size(), run.status);
   }
   if (runs.front().target.metric) {
     const RepeatStatistics r = repeat_statistics(runs);
@@ -132,7 +140,7 @@ std::string repeat_report(const std::vector<Summary>& runs) {
                                    : "  expected running time: none reached\n";
   }
   if (accuracies.size() > 1)
-    out += fmt::format("test accuracy: median {:.4f}, sample deviation {}, n = {}\n", median(accuracies),
+    out += fmt::format("{}: median {:.4f}, sample deviation {}, n = {}\n", accuracy, median(accuracies),
                        deviation_text(sample_deviation(accuracies)), accuracies.size());
   return out;
 }

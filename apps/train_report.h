@@ -19,7 +19,7 @@ struct RepeatStatistics {  // of the seconds to the target on the training clock
   Number median, low, high, coverage, expected_running_time;
 };
 RepeatStatistics repeat_statistics(const std::vector<Summary>& runs);
-std::string repeat_report(const std::vector<Summary>& runs);
+std::string repeat_report(const std::vector<Summary>& runs, const Dataset& data);
 Json repeat_json(const std::vector<Summary>& runs);
 
 }  // namespace tapedeck

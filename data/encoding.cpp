@@ -7,6 +7,16 @@
 #include "engine/check.h"
 
 namespace tapedeck {
+namespace {
+
+// " (the first to differ: + and =)", where both have one
+std::string difference(const std::vector<std::string>& a, const std::vector<std::string>& b) {
+  const auto [x, y] = std::mismatch(a.begin(), a.end(), b.begin(), b.end());
+  if (x == a.end() || y == b.end()) return "";
+  return text(" (the first to differ: {} and {})", printable(*x), printable(*y));
+}
+
+}  // namespace
 
 void fit_columns(Encoding& encoding, std::span<const double> values, size_t columns, std::span<const int32_t> train,
                  std::string_view source) {
@@ -60,8 +70,9 @@ std::string listed(std::span<const std::string> names) {
 
 void check_encoding(const Dataset& data, const Encoding& of_model) {
   const Encoding& own = data.encoding;
-  CHECK(own.class_names == of_model.class_names, "{}: its class names are {}, but those of the model {}", data.name,
-        listed(own.class_names), listed(of_model.class_names));
+  CHECK(own.class_names == of_model.class_names, "{}: its {} are {}, but those of the model {}{}", data.name,
+        data.sequences ? "tokens" : "class names", listed(own.class_names), listed(of_model.class_names),
+        difference(own.class_names, of_model.class_names));
   CHECK(own.columns == of_model.columns, "{}: its columns are {}, but those of the model {}", data.name,
         listed(own.columns), listed(of_model.columns));
   const auto said = [](const Encoding& encoding) {

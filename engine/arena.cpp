@@ -220,12 +220,10 @@ void Arena::check_red_zones() {
 void Arena::throw_out_of_memory(size_t bytes) const {
   const size_t largest = gaps_.empty() ? 0 : gaps_.rbegin()->first;
   const std::string& layer = Scope::path();
-  throw OutOfMemory(
-      text("arena {}: wanted {}{}, but {} of {} are free (largest gap {}) and {} tensors hold {}: try smaller "
-           "batches (--batch, with --accumulate) or a smaller model",
-           name_, size_text(bytes), layer.empty() ? "" : " for " + layer, size_text(limit_ - std::min(taken_, limit_)),
-           size_text(limit_), size_text(std::min(largest, limit_ - std::min(taken_, limit_))), use_.buffers,
-           size_text(use_.bytes)));
+  throw OutOfMemory(text(
+      "arena {}: wanted {}{}, but {} of {} are free (largest gap {}) and {} tensors hold {}", name_, size_text(bytes),
+      layer.empty() ? "" : " for " + layer, size_text(limit_ - std::min(taken_, limit_)), size_text(limit_),
+      size_text(std::min(largest, limit_ - std::min(taken_, limit_))), use_.buffers, size_text(use_.bytes)));
 }
 
 }  // namespace tapedeck

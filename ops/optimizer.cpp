@@ -185,7 +185,9 @@ std::vector<std::pair<std::string, Tensor>> Optimizer::moments() const {
 
 void Optimizer::restore(const std::vector<std::pair<std::string, Tensor>>& saved, const StepState& state) {
   const auto mine = moments();
-  CHECK(saved.size() == mine.size(), "optimizer: {} saved moments, but its rule keeps {}", saved.size(), mine.size());
+  CHECK(saved.size() == mine.size(),
+        "optimizer: {} saved moments, but this rule keeps {}: go on with the --optimizer that saved them", saved.size(),
+        mine.size());
   for (size_t i = 0; i < mine.size(); ++i) {
     const auto& [name, tensor] = saved[i];
     CHECK(name == mine[i].first && tensor.shape == mine[i].second.shape && tensor.dtype == mine[i].second.dtype,

@@ -142,6 +142,11 @@ TEST_CASE("options that exclude each other are refused together") {
   CHECK(mentions(refusal({{"loss", "mse"}, {"target", "accuracy=0.9"}}), {"--target accuracy=0.9", "mse"}));
   CHECK(mentions(refusal({{"data", "mnist"}}), {"--data-dir"}));
   CHECK(mentions(refusal({{"name", "mnist"}}, "data info"), {"--data-dir"}));
+  for (const char* data : {"digits", "task:sort", "csv:x.csv"})  // Fault: was ignored
+    CHECK(mentions(refusal({{"data", data}, {"data-dir", "x"}}),
+                   {"--data-dir x: " + std::string(data) + " needs no folder of files; leave it out"}));
+  CHECK(mentions(refusal({{"name", "digits"}, {"data-dir", "x"}}, "data info"), {"--data-dir x: digits"}));
+  CHECK_EQ(configure("evaluate", {{"run", "r"}, {"data-dir", "x"}}).data_dir, "x");  // the run's data may need one
   CHECK_EQ(configure("data info", {{"name", "blobs"}, {"order", "0"}}).order, 0);
 }
 

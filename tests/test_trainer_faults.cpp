@@ -176,9 +176,10 @@ TEST_CASE("a batch that cannot be read ends a run only when the steps before it 
   std::ofstream(folder / "damaged.shard", std::ios::binary) << shard;
   const auto lines = [&](const std::string& device, const std::string& lr) {
     const std::string out = folder / (device + lr);
-    const Outcome outcome = train({"--data", "shard:" + (folder / "damaged.shard"), "--hidden", "2", "--batch", "2", "--steps",
-                                   "400", "--log-every", "1", "--optimizer", "sgd", "--lr", lr, "--device", device, "--workers", "0"},
-                                  out);
+    const Outcome outcome =
+        train({"--data", "shard:" + (folder / "damaged.shard"), "--hidden", "2", "--batch", "2", "--steps", "400",
+               "--log-every", "1", "--optimizer", "sgd", "--lr", lr, "--device", device, "--workers", "0"},
+              out);
     INFO(outcome.err);
     CHECK(outcome.code == (lr == "0.01" ? exit_failed : exit_diverged));
     return curve(out, "step").size();
@@ -243,6 +244,22 @@ TEST_CASE("every repeat has a seed of its own, listed, and a curve of its own") 
   CHECK(contains(
       train({"--data", "blobs", "--hidden", "8", "--steps", "5", "--target", "accuracy=1"}, folder / "one").out,
       "did not reach validation accuracy"));
+}
+
+// Fault: the share of whole answers was called test accuracy.
+TEST_CASE("repeats name what they score") {
+  const TemporaryFolder folder;
+  const std::vector<std::string> tiny = {"--layers", "1", "--width", "8", "--steps", "2", "--repeat", "2"};
+  const auto out = [&](const std::string& data, const char* name) {
+    std::vector<std::string> words = {"--data", data};
+    words.insert(words.end(), tiny.begin(), tiny.end());
+    return train(words, folder / name).out;
+  };
+  CHECK(contains(out("task:sort:length=4", "task"), "test exact match: median "));
+  std::ofstream text(folder / "text.txt");
+  for (int i = 0; i < 1000; ++i) text << "a b c";
+  text.close();
+  CHECK(contains(out("text:" + (folder / "text.txt"), "text"), "validation token accuracy: median "));
 }
 
 // Fault: the seed reached the initial weights but not the order of the examples or the dropout masks.
