@@ -62,6 +62,11 @@ AttentionSizes attention_sizes(const char* op, const Tensor& qkv, int64_t heads)
   return {qkv.shape[0], qkv.shape[1], heads, qkv.cols() / 3 / heads};
 }
 
+void check_no_past(const Visible& visible) {
+  CHECK(visible.past == 0, "attention: its gradient is one of queries that are the keys, but {} keys are before them",
+        visible.past);
+}
+
 void check_head_size(const char* op, Device device, int64_t head_size) {
   CHECK(device == Device::cpu || head_size <= max_tiled_head,
         "{}: heads of {} numbers, but on {} they have at most {}: take more heads, or composed_attention", op,

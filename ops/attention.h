@@ -3,7 +3,6 @@
 #pragma once
 #include <cmath>
 
-#include "engine/check.h"
 #include "engine/hd.h"
 #include "engine/into.h"
 #include "ops/ops.h"
@@ -86,6 +85,9 @@ template <class T>
 void attention_gradient_in_tiles(Device device, const Attention<T>& a, const AttentionGradient<T>& g);
 inline constexpr int64_t max_tiled_head = 128;
 
+// Throws Error where keys are before the first query: the gradient has no part for them.
+void check_no_past(const Visible& visible);
+
 template <class T>
 void attention_forward(const Attention<T>& a, const Tensor& y, const Tensor& lse) {
   if (y.device() == Device::cpu)
@@ -95,8 +97,7 @@ void attention_forward(const Attention<T>& a, const Tensor& y, const Tensor& lse
 }
 template <class T>
 void attention_backward(Device device, const Attention<T>& a, const AttentionGradient<T>& g) {
-  CHECK(a.visible.past == 0, "attention: its gradient is one of queries that are the keys, but {} keys are before them",
-        a.visible.past);
+  check_no_past(a.visible);
   if (device == Device::cpu)
     attention_gradient_in_strips(a, g);
   else
