@@ -1,6 +1,7 @@
 // tapedeck bench step: the training step of an MLP 784-512-512-10 with Adam on a fixed resident batch of made-up
 // examples: forward, backward, gradient norm, update. Batch sizes take turns, a round each, so that a change of the
 // machine's speed touches all of them alike; on a device with graphs so do plain steps and steps replayed as a graph.
+// A row is printed after its last round.
 // Times are the device's: the host asks for a round of steps and waits behind the last.
 #include <fmt/format.h>
 
@@ -8,6 +9,7 @@
 #include <optional>
 
 #include "apps/bench_report.h"
+#include "apps/bench_turns.h"
 #include "apps/cli.h"
 #include "apps/commands.h"
 #include "apps/device_time.h"
@@ -88,6 +90,15 @@ class StepBench {
   std::optional<StepGraph> graph_;  // dies before what its graph uses
 };
 
+struct Entry {
+  int64_t batch;
+  bool graph;
+  bool fits = true;  // into memory
+  std::unique_ptr<StepBench> bench = nullptr;
+
+  std::string size() const { return fmt::format("batch {}{}", batch, graph ? " as a graph" : ""); }
+};
+
 // `plain`: the same steps without a graph, which took turns with these; null: none. `peak` is null where none is known.
 Json row_json(const StepBench& bench, const StepBench* plain, const Json& peak) {
   const bool graph = bench.graph().on();
@@ -122,18 +133,14 @@ std::string ratio_line(const Json& row) {
   return out + fmt::format(", medians of n = {} rounds\n", over["n"].get<int64_t>());
 }
 
-std::string table(const Json& document, const Config& config, Device device) {
+std::string header(const Config& config, Device device) {
   std::string hidden;
   for (const int64_t width : config.hidden) hidden += fmt::format("{}-", width);
-  std::string out =
-      fmt::format("mlp {}-{}{}, {}, {} on {}, {} thread{}; {} warm-up steps left out\n", features, hidden, classes,
-                  config.optimizer, config.precision, name(device), threads(), threads() == 1 ? "" : "s", warmup_steps);
-  out += fmt::format("{:>6} {:>10} {:>10} {:>10} {:>10} {:>7} {:>12} {:>9} {:>8}\n", "batch", "step", "median ms",
+  return fmt::format("mlp {}-{}{}, {}, {} on {}, {} thread{}; {} warm-up steps left out\n", features, hidden, classes,
+                     config.optimizer, config.precision, name(device), threads(), threads() == 1 ? "" : "s",
+                     warmup_steps) +
+         fmt::format("{:>6} {:>10} {:>10} {:>10} {:>10} {:>7} {:>12} {:>9} {:>8}\n", "batch", "step", "median ms",
                      "5 %", "95 %", "n", "examples/s", "GFLOP/s", "of peak");
-  for (const Json& row : document["rows"]) out += line(row);
-  for (const Json& row : document["rows"])
-    if (row.contains("over_plain")) out += ratio_line(row);
-  return out;
 }
 
 }  // namespace
@@ -146,30 +153,47 @@ int run_bench_step(const Config& config) {
   std::optional<Peaks> peaks;  // those of the CPU
   if (device == Device::cpu) peaks = measure_peaks();
 
+  document["peak_gflops"] = peaks ? Json(peaks->gemm.best) : Json();
+  document["warmup_steps"] = warmup_steps;
+
+  Turns turns(config);
+  turns.print(header(config, device));
   const bool both = config.graph == "auto" && backend(device).can_capture();
-  std::vector<std::unique_ptr<StepBench>> benches;
+  std::vector<Entry> entries;
   for (const int64_t batch : config.batches)
     for (const bool graph : both ? std::vector{false, true} : std::vector{config.graph == "on"})
-      benches.push_back(std::make_unique<StepBench>(config, batch, device, find_precision(config), graph));
+      entries.push_back({batch, graph});
   // On the emulated device a step takes seconds, and its time says little: a few.
   const auto steps = [&](int64_t batch) {
     return config.steps.value_or(device == Device::emulated ? 2 : std::max<int64_t>(10, 20000 / batch));
   };
-  for (int64_t round = 0; round < config.rounds; ++round)
-    for (const auto& bench : benches) bench->round(steps(bench->batch));
-
-  document["peak_gflops"] = peaks ? Json(peaks->gemm.best) : Json();
-  document["warmup_steps"] = warmup_steps;
   document["rows"] = Json::array();
-  for (size_t i = 0; i < benches.size(); ++i) {
-    const StepBench* const plain = both && benches[i]->graph().on() ? benches[i - 1].get() : nullptr;
-    document["rows"].push_back(row_json(*benches[i], plain, document["peak_gflops"]));
-  }
-  std::string text = table(document, config, device);
+  for (int64_t round = 0; round < config.rounds; ++round)
+    for (size_t i = 0; i < entries.size(); ++i) {
+      Entry& entry = entries[i];
+      if (!entry.fits) continue;
+      turns.say(round, entry.size());
+      entry.fits = turns.fit(entry.size(), [&] {
+        if (round == 0)
+          entry.bench = std::make_unique<StepBench>(config, entry.batch, device, find_precision(config), entry.graph);
+        entry.bench->round(steps(entry.batch));
+      });
+      if (!entry.fits) entry.bench.reset();  // its memory is the others'
+      if (!entry.fits || round + 1 < config.rounds) continue;
+      const StepBench* const plain = both && entry.graph ? entries[i - 1].bench.get() : nullptr;
+      document["rows"].push_back(row_json(*entry.bench, plain, document["peak_gflops"]));
+      turns.print(line(document["rows"].back()));
+    }
+  document["does_not_fit"] = turns.misfits();
+
+  std::string text;
+  for (const Json& row : document["rows"])
+    if (row.contains("over_plain")) text += ratio_line(row);
   if (peaks)
     text += fmt::format("gemm peak of this machine: {:.1f} GFLOP/s (best of n = {}, median {:.1f}; {})\n",
                         peaks->gemm.best, peaks->gemm.n, peaks->gemm.median, peaks->gemm.how);
   print_bench(config, document, text);
+  turns.check();
   return exit_done;
 }
 

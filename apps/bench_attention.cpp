@@ -1,13 +1,15 @@
 // tapedeck bench attention: the fused form against the composed one, by the number of positions T. Each batch has about
-// --tokens positions in all, causal, so that T alone changes what there is to do. The two forms take turns in each
-// round, forward and then forward with backward, and the ratio is that of the rounds in pairs. Memory is the arena's
-// high-water mark over what the input takes.
+// --tokens positions in all, so that T alone changes what there is to do. The two forms take turns in each round,
+// forward and then forward with backward, and the ratio is that of the rounds in pairs. Memory is the arena's
+// high-water mark over what the input takes. A pass of a form that does not fit into memory leaves its column empty.
 #include <fmt/format.h>
 
 #include <array>
-#include <memory>
+#include <string>
+#include <vector>
 
 #include "apps/bench_report.h"
+#include "apps/bench_turns.h"
 #include "apps/cli.h"
 #include "apps/commands.h"
 #include "apps/device_time.h"
@@ -22,97 +24,135 @@ namespace {
 
 constexpr int64_t warmup_rounds = 2;
 
+struct Pass {
+  const char* name;
+  std::vector<double> ms = {};  // of each round
+  size_t peak_bytes = 0;
+  bool fits = true;  // into memory
+};
+
 struct Form {
   const char* name;
   Tensor (*attend)(const Tensor& qkv, int64_t heads, const AttentionMask& mask);
-  std::vector<double> forward = {}, both = {};  // milliseconds of each round
-  size_t forward_bytes = 0, both_bytes = 0;
+  std::array<Pass, 2> passes = {Pass{"forward"}, Pass{"forward and backward"}};
 };
 
 class AttentionBench {
  public:
-  AttentionBench(const Config& config, int64_t context, Device device, DType dtype)
-      : context_(context), batch_(std::max<int64_t>(1, config.tokens / context)), heads_(config.heads) {
-    const Shape shape = {batch_, context, 3 * config.width};
-    std::vector<float> numbers;
-    for (int64_t i = 0; i < shape.count(); ++i)
-      numbers.push_back(2 * uniform01(random_bits(1, 0, site_of("bench"), static_cast<uint64_t>(i)).word[0]) - 1);
-    qkv_ = cast(Tensor::from(numbers, shape, device), dtype);
-    qkv_.require_gradient();
+  AttentionBench(const Config& config, int64_t context, bool causal)
+      : context_(context),
+        batch_(std::max<int64_t>(1, config.tokens / context)),
+        heads_(config.heads),
+        causal_(causal) {}
+
+  // Takes the memory of its input, too, so that one which does not fit leaves the others theirs.
+  void round(int64_t round, Turns& turns, const Config& config, Device device) {
+    const std::string size = fmt::format("{} positions, {}", context_, mask());
+    if (!fits_) return;
+    turns.say(round, size);
+    if (!qkv_) fits_ = turns.fit(size, [&] { make_input(config, device); });
+    if (!fits_) return;
+    for (Form& form : forms_)
+      for (Pass& pass : form.passes)
+        pass.fits = pass.fits && turns.fit(fmt::format("{}, {}, {}", size, form.name, pass.name),
+                                           [&] { measure(form, pass, round < 0); });
   }
 
-  void round(bool warmup) {
-    for (Form& form : forms_) {
-      measure([&] { forward(form); }, form.forward, form.forward_bytes, warmup);
-      measure([&] { forward_and_backward(form); }, form.both, form.both_bytes, warmup);
-    }
-  }
-
-  void add_rows(Json& rows) const {
-    rows.push_back(row("forward", &Form::forward, &Form::forward_bytes));
-    rows.push_back(row("forward and backward", &Form::both, &Form::both_bytes));
+  // A row for each pass that a form had the memory for.
+  std::vector<Json> rows() const {
+    std::vector<Json> out;
+    for (size_t i = 0; fits_ && i < 2; ++i)
+      if (forms_[0].passes[i].fits || forms_[1].passes[i].fits) out.push_back(row(i));
+    return out;
   }
 
  private:
-  void forward(const Form& form) const {
-    const NoTape inference;
-    form.attend(qkv_, heads_, {});
-  }
-  void forward_and_backward(const Form& form) {
-    *qkv_.grad = {};
-    Tape tape;
-    tape.backward(sum(form.attend(qkv_, heads_, {})));
+  const char* mask() const { return causal_ ? "causal" : "full"; }
+
+  void make_input(const Config& config, Device device) {
+    const Shape shape = {batch_, context_, 3 * config.width};
+    Tensor::empty(shape, DType::f32, device);  // one too large is refused before the host fills up
+    std::vector<float> numbers;
+    for (int64_t i = 0; i < shape.count(); ++i)
+      numbers.push_back(2 * uniform01(random_bits(1, 0, site_of("bench"), static_cast<uint64_t>(i)).word[0]) - 1);
+    Tensor qkv = cast(Tensor::from(numbers, shape, device), find_precision(config));
+    qkv.require_gradient();
+    qkv_ = qkv;
   }
 
-  template <class F>
-  void measure(const F& work, std::vector<double>& times, size_t& bytes, bool warmup) {
+  void measure(const Form& form, Pass& pass, bool warmup) {
+    const bool backward = &pass == &form.passes[1];
     *qkv_.grad = {};
     Arena& arena = backend(qkv_.device()).arena();
     arena.reset_peak();
     const size_t before = arena.use().bytes;
+    const auto work = [&] { backward ? forward_and_backward(form) : forward(form); };
     const double ms = time_work(qkv_.device(), 1, work).front().device * 1e3;
-    bytes = arena.use().peak_bytes - before;
-    if (!warmup) times.push_back(ms);
+    pass.peak_bytes = arena.use().peak_bytes - before;
+    if (!warmup) pass.ms.push_back(ms);
+  }
+  void forward(const Form& form) const {
+    const NoTape inference;
+    form.attend(qkv_, heads_, {causal_});
+  }
+  void forward_and_backward(const Form& form) const {
+    *qkv_.grad = {};
+    Tape tape;
+    tape.backward(sum(form.attend(qkv_, heads_, {causal_})));
   }
 
-  Json row(const char* pass, std::vector<double> Form::*times, size_t Form::*bytes) const {
-    Json out = {{"name", "attention"}, {"context", context_}, {"batch", batch_}, {"pass", pass}};
+  Json row(size_t i) const {
+    Json out = {{"name", "attention"},
+                {"context", context_},
+                {"batch", batch_},
+                {"mask", mask()},
+                {"pass", forms_[0].passes[i].name}};
     for (const Form& form : forms_) {
-      add_times(out[form.name], "median_ms", form.*times);
-      out[form.name]["peak_bytes"] = form.*bytes;
+      const Pass& pass = form.passes[i];
+      add_times(out[form.name], "median_ms", pass.fits ? pass.ms : std::vector<double>());
+      out[form.name]["peak_bytes"] = pass.fits ? Json(pass.peak_bytes) : Json();
     }
-    add_ratio(out["fused_over_composed"], forms_[0].*times, forms_[1].*times);
+    const Pass &fused = forms_[0].passes[i], &composed = forms_[1].passes[i];
+    Json& ratio = out["fused_over_composed"];
+    if (fused.fits && composed.fits) add_ratio(ratio, fused.ms, composed.ms);
     return out;
   }
 
   const int64_t context_, batch_, heads_;
+  const bool causal_;
+  bool fits_ = true;
   Tensor qkv_;
   std::array<Form, 2> forms_ = {Form{"fused", attention}, Form{"composed", composed_attention}};
 };
 
 std::string line(const Json& row) {
+  const auto cell = [&](const char* form, const char* key, int width, int digits, double unit) {
+    const Json& value = row[form][key];
+    const std::string shown = value.is_null() ? "-" : fmt::format("{:.{}f}", value.get<double>() / unit, digits);
+    return fmt::format("{:>{}}", shown, width);
+  };
+  std::string out =
+      fmt::format("{:>6} {:>6} {:<7} {:<21} {} {} {} {}", row["context"].get<int64_t>(), row["batch"].get<int64_t>(),
+                  row["mask"].get<std::string>(), row["pass"].get<std::string>(), cell("fused", "median_ms", 10, 3, 1),
+                  cell("composed", "median_ms", 10, 3, 1), cell("fused", "peak_bytes", 9, 1, 1 << 20),
+                  cell("composed", "peak_bytes", 9, 1, 1 << 20));
   const Json& ratio = row["fused_over_composed"];
-  const auto mib = [&](const char* form) { return row[form]["peak_bytes"].get<double>() / (1 << 20); };
-  std::string out = fmt::format(
-      "{:>6} {:>6}  {:<21} {:>10.3f} {:>10.3f} {:>9.1f} {:>9.1f}   {:.3f}", row["context"].get<int64_t>(),
-      row["batch"].get<int64_t>(), row["pass"].get<std::string>(), row["fused"]["median_ms"].get<double>(),
-      row["composed"]["median_ms"].get<double>(), mib("fused"), mib("composed"), ratio["ratio"].get<double>());
-  if (!ratio["ratio_low"].is_null())
+  if (!ratio.is_null()) out += fmt::format("   {:.3f}", ratio["ratio"].get<double>());
+  if (!ratio.is_null() && !ratio["ratio_low"].is_null())
     out += fmt::format(" [{:.3f}, {:.3f}]", ratio["ratio_low"].get<double>(), ratio["ratio_high"].get<double>());
   return out + "\n";
 }
 
-std::string table(const Json& document, const Config& config, Device device) {
-  const Json& rows = document["rows"];
+std::string header(const Config& config, Device device) {
   std::string out = fmt::format(
-      "causal attention, {} heads of {} numbers, {} on {}, {} thread{}; n = {} rounds, {} warm-up rounds left out\n",
+      "attention, {} heads of {} numbers, {} on {}, {} thread{}; n = {} rounds, {} warm-up rounds left out\n",
       config.heads, config.width / config.heads, config.precision, name(device), threads(), threads() == 1 ? "" : "s",
       config.rounds, warmup_rounds);
-  out += fmt::format("{:>6} {:>6}  {:<21} {:>10} {:>10} {:>9} {:>9}   {}\n", "", "", "", "fused", "composed", "fused",
-                     "composed", "");
-  out += fmt::format("{:>6} {:>6}  {:<21} {:>10} {:>10} {:>9} {:>9}   {}\n", "T", "batch", "pass", "median ms",
-                     "median ms", "peak MiB", "peak MiB", "fused / composed");
-  for (const Json& row : rows) out += line(row);
+  const auto columns = [&](auto... words) {
+    out += fmt::format("{:>6} {:>6} {:<7} {:<21} {:>10} {:>10} {:>9} {:>9}   {}\n", words...);
+  };
+  columns("", "", "", "", "fused", "composed", "fused", "composed", "");
+  columns("T", "batch", "mask", "pass", "median ms", "median ms", "peak MiB", "peak MiB", "fused / composed");
   return out;
 }
 
@@ -126,19 +166,30 @@ int run_bench_attention(const Config& config) {
   say_why_on_cpu(config);
   Json document = bench_document(load_before_bench(config), device);
 
-  std::vector<std::unique_ptr<AttentionBench>> benches;
-  for (const int64_t context : config.contexts)
-    benches.push_back(std::make_unique<AttentionBench>(config, context, device, find_precision(config)));
-  for (int64_t round = -warmup_rounds; round < config.rounds; ++round)
-    for (const auto& bench : benches) bench->round(round < 0);
-
   document["device"] = name(device);
   document["heads"] = config.heads;
   document["width"] = config.width;
   document["warmup_rounds"] = warmup_rounds;
+
+  Turns turns(config);
+  turns.print(header(config, device));
+  std::vector<AttentionBench> benches;
+  for (const int64_t context : config.contexts)
+    for (const bool causal : {true, false})
+      if (config.mask == "both" || causal == (config.mask == "causal")) benches.emplace_back(config, context, causal);
   document["rows"] = Json::array();
-  for (const auto& bench : benches) bench->add_rows(document["rows"]);
-  print_bench(config, document, table(document, config, device));
+  for (int64_t round = -warmup_rounds; round < config.rounds; ++round)
+    for (AttentionBench& bench : benches) {
+      bench.round(round, turns, config, device);
+      if (round + 1 < config.rounds) continue;
+      for (const Json& row : bench.rows()) {
+        document["rows"].push_back(row);
+        turns.print(line(row));
+      }
+    }
+  document["does_not_fit"] = turns.misfits();
+  print_bench(config, document, "");
+  turns.check();
   return exit_done;
 }
 

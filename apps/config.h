@@ -96,6 +96,7 @@ struct Config {
   std::vector<int64_t> batches = {32, 128, 512, 2048};  // bench step
   std::vector<int64_t> contexts = {64, 128, 256, 512, 1024, 2048};  // bench attention: positions of an example
   int64_t tokens = 2048;                                            // bench attention: of a batch
+  std::string mask = "causal";                                      // bench attention: causal, full, both
   int64_t rounds = 5;                                               // bench; launch: 100
   std::string save;                                                 // bench: file to write, empty: none
   std::string to;                                                   // data convert, export: file to write

@@ -49,14 +49,14 @@ void Progress::show(const std::string& line, double seconds, bool at_interval) {
   live_length_ = line.size();
 }
 
-void Progress::clear_live() {
-  if (live_length_ > 0) stream_ << '\r' << std::string(live_length_, ' ') << '\r';
+void Progress::clear() {
+  if (live_length_ > 0) stream_ << '\r' << std::string(live_length_, ' ') << '\r' << std::flush;
   live_length_ = 0;
 }
 
 void Progress::message(std::string_view line) {
   if (quiet_) return;
-  clear_live();
+  clear();
   stream_ << line << std::endl;
 }
 

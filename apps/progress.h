@@ -29,11 +29,10 @@ class Progress {
   void update(const ProgressState& state, bool at_interval);
   void show(const std::string& line, double seconds, bool at_interval);  // the same with a line of one's own
   void message(std::string_view line);                                   // a line of its own, above the live line
-  void finish();                                                         // ends the live line
+  void clear();                                                          // wipes the live line out
+  void finish();                                                         // ends it
 
  private:
-  void clear_live();
-
   std::ostream& stream_;
   bool terminal_, quiet_;
   size_t live_length_ = 0;

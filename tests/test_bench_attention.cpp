@@ -46,9 +46,36 @@ TEST_CASE("bench attention: prints a table, and refuses a width that heads do no
   const Outcome run = bench({"--width", "8", "--tokens", "8", "--contexts", "8", "--device", "emulated"});
   INFO(run.err);
   CHECK(run.code == exit_done);
-  CHECK(mentions(
-      run.out, {"causal attention, 2 heads of 4 numbers", "on emulated", "fused / composed", "forward and backward"}));
+  CHECK(mentions(run.out, {"attention, 2 heads of 4 numbers", "on emulated", " causal ", "fused / composed",
+                           "forward and backward"}));
   const Outcome refused = bench({"--width", "9"});
   CHECK(refused.code == exit_usage);
   CHECK(mentions(refused.err, {"--width 9", "--heads 2"}));
+}
+
+TEST_CASE("bench attention: --mask both has rows of each, and without the mask there are more weights to compute") {
+  const Outcome run =
+      bench({"--width", "8", "--tokens", "8", "--contexts", "8", "--device", "cpu", "--json", "--mask", "both"});
+  INFO(run.err);
+  REQUIRE(run.code == exit_done);
+  const Json rows = run.json()["rows"];
+  REQUIRE(rows.size() == 4);
+  for (size_t i = 0; i < rows.size(); ++i) CHECK(rows[i]["mask"] == (i < 2 ? "causal" : "full"));
+  CHECK(mentions(run.err, {"warm-up: 8 positions, causal", "round 2 of 2: 8 positions, full"}));
+}
+
+TEST_CASE("bench attention: what does not fit into memory is named, and the other rows and columns stay") {
+  // Composed, 2 heads hold 2 · 1024² weights of 4 bytes; fused none of them. Of 65536 positions not even the input
+  // fits.
+  const Outcome run = bench(
+      {"--width", "8", "--tokens", "64", "--contexts", "65536,1024,64", "--device", "cpu", "--memory-limit", "4MiB"});
+  INFO(run.out << run.err);
+  CHECK(run.code == exit_out_of_memory);
+  CHECK(mentions(run.err,
+                 {"65536 positions, causal; ", "; 1024 positions, causal, composed, forward; ",
+                  "1024 positions, causal, composed, forward and backward. The other rows stand.", "arena cpu"}));
+  CHECK_FALSE(contains(run.out, "\n 65536"));
+  CHECK(contains(run.out, "\n  1024      1 causal  forward and backward "));
+  CHECK(contains(run.out, " - "));
+  CHECK(contains(run.out, "\n    64      1 causal  forward and backward "));
 }

@@ -195,3 +195,44 @@ TEST_CASE("bench step: --graph picks one way, which a device without graphs refu
   CHECK(refused.code == exit_usage);
   CHECK(mentions(refused.err, {"--graph on", "cpu has no graphs"}));
 }
+
+TEST_CASE("bench step: a batch that does not fit into memory is named, and the rows of the others stay") {
+  for (const std::string device : {"cpu", "emulated"}) {
+    const TemporaryFolder folder;
+    const std::string save = folder / "step.json";
+    const std::vector<std::string> words = {"step", "--batches", "4,1000000,6", "--hidden",       "8",      "--rounds",
+                                            "2",    "--steps",   "3",           "--memory-limit", "256MiB", "--graph",
+                                            "off",  "--device",  device,        "--save",         save};
+    const Outcome run = bench(words);
+    INFO(run.out << run.err);
+    CHECK(run.code == exit_out_of_memory);
+    CHECK(mentions(run.err, {"round 1 of 2: batch 4", "round 2 of 2: batch 6", "batch 1000000 does not fit",
+                             "does not fit into memory: batch 1000000.", "arena " + device}));
+    CHECK_FALSE(contains(run.err, "round 2 of 2: batch 1000000"));
+    const Json document = read_json(save);
+    CHECK(document["does_not_fit"].size() == 1);
+    CHECK(document["does_not_fit"][0]["size"] == "batch 1000000");
+    REQUIRE(document["rows"].size() == 2);
+    CHECK(document["rows"][0]["batch"] == 4);
+    CHECK(document["rows"][1]["batch"] == 6);
+    for (const Json& row : document["rows"]) check_times(row, "median_ms", 6);
+    CHECK(contains(run.out, "\n     4 "));
+    CHECK(contains(run.out, "\n     6 "));
+  }
+}
+
+TEST_CASE("bench step: a step that does not fit though its examples do leaves the others' rows") {
+  // On the CPU the limit also holds the 128 MiB by which the machine's peak is measured.
+  const Outcome run = bench({"step", "--batches", "4,10000", "--hidden", "4000", "--rounds", "1", "--steps", "1",
+                             "--json", "--memory-limit", "256MiB", "--device", "cpu"});
+  INFO(run.out << run.err);
+  CHECK(run.code == exit_out_of_memory);
+  CHECK(run.json()["rows"].size() == 1);
+  CHECK(run.json()["does_not_fit"][0]["size"] == "batch 10000");
+}
+
+TEST_CASE("bench step: --quiet says nothing of its rounds") {
+  const Outcome run = bench(short_steps({"--device", "cpu", "--quiet"}));
+  CHECK(run.code == exit_done);
+  CHECK_FALSE(contains(run.err, "round"));
+}

@@ -1,0 +1,34 @@
+// Several sizes of a bench take turns, a round each. This says on stderr whose turn it is, and lets a size that does
+// not fit into memory drop out while the others go on.
+#pragma once
+#include <functional>
+#include <nlohmann/json.hpp>
+#include <string>
+
+#include "apps/config.h"
+#include "apps/progress.h"
+
+namespace tapedeck {
+
+class Turns {
+ public:
+  explicit Turns(const Config& config);
+
+  // Before a turn: "round 2 of 5: batch 128". Rounds count from 0; those below warm up.
+  void say(int64_t round, const std::string& size);
+  // Does the work. False where memory did not suffice; check() says so at the end.
+  bool fit(const std::string& size, const std::function<void()>& work);
+  // A part of the table on stdout, at once. With --json there is none.
+  void print(const std::string& text);
+
+  Json misfits() const { return misfits_; }  // [{"size": "batch 8192", "why": "arena cpu: wanted …"}]
+  void check() const;                        // throws OutOfMemory with their names
+
+ private:
+  const int64_t rounds_;
+  const bool json_;
+  Progress progress_;
+  Json misfits_ = Json::array();
+};
+
+}  // namespace tapedeck
