@@ -34,6 +34,7 @@ class StepBench {
         parameters_(model_, device, dtype, static_cast<uint64_t>(config.seed)),
         optimizer_(parameters_, optimizer_rule(config)),
         rate_(config.lr) {
+    set_recompute(model_, config.recompute);
     Tensor::empty({batch, features}, DType::f32, device);  // a batch too large is refused before the host fills up
     std::vector<float> x;
     std::vector<int32_t> labels;

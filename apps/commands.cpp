@@ -27,6 +27,8 @@ std::span<const Command> all_commands() {
        "tapedeck bench launch --device emulated", run_bench_launch},
       {"bench attention", "time fused attention against the composed form, and the memory of both",
        "tapedeck bench attention --heads 6 --width 384", run_bench_attention},
+      {"bench recompute", "time a gpt's step by what it computes again in backward, and the memory of it",
+       "tapedeck bench recompute --layers 12 --width 128", run_bench_recompute},
       {"data list", "name the data sets", "tapedeck data list", run_data_list},
       {"data info", "describe a data set, its splits and its order", "tapedeck data info digits --order 0",
        run_data_info},

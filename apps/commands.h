@@ -22,6 +22,7 @@ int run_bench_step(const Config& config);       // bench.cpp
 int run_bench_loader(const Config& config);     // bench_loader.cpp
 int run_bench_launch(const Config& config);     // bench_launch.cpp
 int run_bench_attention(const Config& config);  // bench_attention.cpp
+int run_bench_recompute(const Config& config);  // bench_recompute.cpp
 
 std::span<const Command> all_commands();  // in the order of the help page
 

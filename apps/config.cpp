@@ -31,6 +31,11 @@ void fill_defaults(Config& c) {
     unless_set("heads", c.heads, 6);
     unless_set("width", c.width, 384);
   }
+  if (c.command == "bench recompute") {
+    c.data = "task:copy:length=64,symbols=26";
+    unless_set("layers", c.layers, 12);
+    unless_set("width", c.width, 128);
+  }
   if (c.command == "bench launch") unless_set("rounds", c.rounds, 100);
   if (c.command == "gradcheck") unless_set("precision", c.precision, "fp64");
   const DataKind* const kind = data_kind(c);
@@ -40,7 +45,11 @@ void fill_defaults(Config& c) {
   if (gpt) unless_set("warmup", c.warmup, 100);
   const bool large = c.data == "mnist" || c.command == "bench loader";
   const bool text = kind && kind->name == "text";
-  unless_set("batch", c.batch, c.command == "gradcheck" ? 8 : large ? 128 : text ? 12 : 32);
+  unless_set("batch", c.batch,
+             c.command == "gradcheck" || c.command == "bench recompute" ? 8
+             : large                                                    ? 128
+             : text                                                     ? 12
+                                                                        : 32);
   unless_set("threads", c.threads, allowed_cores());
   unless_set("weight-decay", c.weight_decay, c.optimizer == "adamw" ? 0.01 : 0.0);
   if (c.optimizer == "momentum" && !c.momentum) c.momentum = 0.9;
@@ -83,6 +92,9 @@ void check_model_options(const Config& c) {
 
 void check_together(Config& c) {
   check_model_options(c);
+  if (c.command == "bench step" && c.recompute.kind == Recompute::Kind::budget)
+    throw UsageError(fmt::format("--recompute {}: bench step measures several batches: use none, blocks or every=K",
+                                 to_text(c.recompute)));
   if (c.optimizer != "momentum")
     exclude(c, "momentum", c.momentum, "optimizer",
             fmt::format("--optimizer {} has none; use --optimizer momentum or leave it out", c.optimizer).c_str());
@@ -136,6 +148,16 @@ void refuse_beside_resume(const Config& flags) {
 }  // namespace
 
 std::string to_text(const Target& target) { return fmt::format("{}={}", target.metric, target.value); }
+
+std::string to_text(const Recompute& recompute) {
+  switch (recompute.kind) {
+    case Recompute::Kind::none: return "none";
+    case Recompute::Kind::blocks: return "blocks";
+    case Recompute::Kind::every: return fmt::format("every={}", recompute.amount);
+    case Recompute::Kind::budget: return fmt::format("budget={}", recompute.amount);
+  }
+  return "";
+}
 
 const char* name(Origin origin) {
   constexpr const char* kNames[] = {"default", "file", "environment", "flag"};

@@ -23,6 +23,15 @@ struct Target {  // "accuracy": reached at or above value; "loss": reached at or
 };
 std::string to_text(const Target& target);  // "accuracy=0.97"
 
+struct Recompute {  // what backward computes again instead of keeping it
+  enum class Kind : uint8_t { none, blocks, every, budget };
+  Kind kind = Kind::none;
+  int64_t amount = 0;             // every: blocks or hidden layers; budget: bytes
+  std::vector<size_t> plan = {};  // how the budget is met, once that is known (recompute_plan.h)
+  bool operator==(const Recompute&) const = default;
+};
+std::string to_text(const Recompute& recompute);  // "blocks", "every=2", "budget=1048576"
+
 enum class Origin { fallback, file, environment, flag };  // in order of precedence
 const char* name(Origin origin);                          // "default", "file", "environment", "flag"
 
@@ -69,6 +78,7 @@ struct Config {
   std::string precision = "fp32";       // or fp64; gradcheck: fp64
   std::string device = "auto";          // auto, cpu, cuda, cuda:1, emulated
   std::string graph = "auto";           // auto, on, off
+  Recompute recompute;                  // train, gradcheck, graph, bench step
   bool tf32 = false;                    // cuda: f32 products may round their inputs to TF32
   int64_t threads = 1;                  // all allowed cores unless told
   std::optional<int64_t> memory_limit;  // bytes

@@ -22,19 +22,18 @@ int dry_run(const Config& config, const Problem& problem, Device device) {
                         total_steps(config, problem), steps_per_epoch(config, problem));
   report += fmt::format(
       "memory at the peak of a run: {:.1f} MiB (parameters {:.1f}, gradients {:.1f}, optimizer {:.1f}, data {:.1f}, "
-      "activations {:.1f}), extrapolated from small steps\n",
+      "saved activations {:.1f}, workspace {:.1f}), extrapolated from small steps\n",
       memory.peak / mib, memory.parameters / mib, memory.gradients / mib, memory.optimizer / mib, memory.data / mib,
-      (memory.peak - memory.parameters - memory.gradients - memory.optimizer - memory.data) / mib);
+      memory.saved / mib,
+      (memory.peak - memory.parameters - memory.gradients - memory.optimizer - memory.data - memory.saved) / mib);
   Json document = {{"format_version", kFormatVersion},
                    {"config", to_json(config)},
                    {"parameters", parameters},
                    {"flops_per_step", step_flops},
                    {"steps", total_steps(config, problem)}};
-  document["memory"] = {{"peak_bytes", memory.peak},
-                        {"parameters", memory.parameters},
-                        {"gradients", memory.gradients},
-                        {"optimizer", memory.optimizer},
-                        {"data", memory.data}};
+  document["memory"] = {{"peak_bytes", memory.peak},     {"parameters", memory.parameters},
+                        {"gradients", memory.gradients}, {"optimizer", memory.optimizer},
+                        {"data", memory.data},           {"saved_activations", memory.saved}};
   print_report(config, report, document);
   return exit_done;
 }

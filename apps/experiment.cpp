@@ -54,11 +54,26 @@ GptShape gpt_shape(const Config& config, int64_t context, int64_t vocabulary) {
           .dropout = config.dropout};
 }
 
+void set_recompute(Network& model, const Recompute& recompute) {
+  if (recompute.kind == Recompute::Kind::blocks) model.recompute_every = 1;
+  for (size_t piece = 0; piece < recompute.plan.size(); ++piece)
+    model.save(static_cast<int64_t>(piece), recompute.plan[piece]);
+  if (recompute.kind != Recompute::Kind::every) return;
+  if (recompute.amount > model.parts())
+    throw UsageError(text("--recompute every={}: the {} has only {} {}: use every={} or less", recompute.amount,
+                          model.name(), model.parts(), model.part_name(), model.parts()));
+  model.recompute_every = recompute.amount;
+}
+
 std::unique_ptr<Network> make_model(const Config& config, const Problem& problem) {
+  std::unique_ptr<Network> model;
   if (config.model == "gpt")
-    return std::make_unique<Gpt>(gpt_shape(config, problem.data().features, problem.outputs()));
-  return std::make_unique<Mlp>(problem.data().features, config.hidden, problem.outputs(),
-                               find_activation(config.activation), config.dropout);
+    model = std::make_unique<Gpt>(gpt_shape(config, problem.data().features, problem.outputs()));
+  else
+    model = std::make_unique<Mlp>(problem.data().features, config.hidden, problem.outputs(),
+                                  find_activation(config.activation), config.dropout);
+  set_recompute(*model, config.recompute);
+  return model;
 }
 
 OptimizerRule optimizer_rule(const Config& config) {
@@ -106,11 +121,13 @@ Model Learner::scoring() const {
   return [this](const Tensor& x) { return (*model)(x, {}); };
 }
 
-void learn(Learner& learner, const Problem& problem, const Inputs& inputs, const Pass& pass, double share) {
+size_t learn(Learner& learner, const Problem& problem, const Inputs& inputs, const Pass& pass, double share) {
   Tape tape;
   const Tensor loss = problem.loss((*learner.model)(inputs.x, pass), inputs);
+  const size_t saved = tape.saved_bytes();
   tape.backward(loss, share);
   end_batch(learner.state.ptr(), loss, share, inputs.x.rows());
+  return saved;
 }
 
 void warm_up(const Config& config, const Problem& problem, Device device, DType dtype) {
@@ -135,18 +152,20 @@ MemoryForecast forecast_memory(const Config& config, const Problem& problem, Dev
   const double lengths = static_cast<double>(data.features) / static_cast<double>(features);
   struct Bytes {
     double peak, between;  // in a step, and between two, where a captured one keeps its memory
+    double saved;
   };
   const auto bytes_at = [&](int64_t batch) {
     steps.emplace(device, graph);
     arena.reset_peak();
+    size_t saved = 0;
     for (int i = 0; i < 2; ++i)  // plainly, then captured
       steps->run({}, [&] {
         learner.parameters.forget_gradients();
-        learn(learner, problem, problem.throw_away(batch, features), {true, 0, 0}, 1);
+        saved = learn(learner, problem, problem.throw_away(batch, features), {true, 0, 0}, 1);
         learner.optimizer.advance({.schedule = {.base = config.lr}});
       });
     const Arena::Use use = arena.use();
-    return Bytes{static_cast<double>(use.peak_bytes), static_cast<double>(use.bytes)};
+    return Bytes{static_cast<double>(use.peak_bytes), static_cast<double>(use.bytes), static_cast<double>(saved)};
   };
   const int64_t few = problem.sequences() ? std::clamp<int64_t>(1024 / features, 1, 16) : 16;
   const int64_t small = std::min<int64_t>(config.batch, few);
@@ -178,8 +197,12 @@ MemoryForecast forecast_memory(const Config& config, const Problem& problem, Dev
   const size_t fed =
       feed_bytes(problem, config.batch, config.workers.value_or(default_workers(problem)), config.prefetch);
   const size_t values = learner.parameters.values().bytes();
-  return {static_cast<size_t>(std::max(step, between + scoring)) + fed, values, values, learner.optimizer.state_bytes(),
-          fed};
+  return {static_cast<size_t>(std::max(step, between + scoring)) + fed,
+          values,
+          values,
+          learner.optimizer.state_bytes(),
+          fed,
+          static_cast<size_t>(at_batch(one.saved, two.saved))};
 }
 
 }  // namespace tapedeck

@@ -21,6 +21,8 @@ DType find_precision(const Config& config);
 bool graph_wanted(const Config& config, Device device);  // whether steps are captured and replayed
 
 GptShape gpt_shape(const Config& config, int64_t context, int64_t vocabulary);
+// Makes the model recompute what is asked for. Throws UsageError where it has fewer parts than a segment is to have.
+void set_recompute(Network& model, const Recompute& recompute);
 std::unique_ptr<Network> make_model(const Config& config, const Problem& problem);
 OptimizerRule optimizer_rule(const Config& config);
 
@@ -42,17 +44,18 @@ struct Learner {
 };
 
 // One forward and backward pass, without waiting for it; gradients and the loss gather with this share of the step, and
-// the state moves on by one batch.
-void learn(Learner& learner, const Problem& problem, const Inputs& inputs, const Pass& pass, double share);
+// the state moves on by one batch. Returns the bytes that forward saved for backward.
+size_t learn(Learner& learner, const Problem& problem, const Inputs& inputs, const Pass& pass, double share);
 
 // Runs three steps on made-up examples with a learner that is then thrown away, so that first-touch and code generation
 // are paid before the clock runs; nothing of the real run changes.
 void warm_up(const Config& config, const Problem& problem, Device device, DType dtype);
 
 // Bytes at the peak of a run with this batch: that of a step, from small throw-away ones of two sizes (memory is affine
-// in the batch), or of scoring, where that takes more. `data`: what the feed takes.
+// in the batch), or of scoring, where that takes more. `data`: what the feed takes; `saved`: what forward saves for
+// backward.
 struct MemoryForecast {
-  size_t peak, parameters, gradients, optimizer, data;
+  size_t peak, parameters, gradients, optimizer, data, saved;
 };
 MemoryForecast forecast_memory(const Config& config, const Problem& problem, Device device, DType dtype);
 

@@ -10,6 +10,7 @@
 #include "apps/cli.h"
 #include "apps/commands.h"
 #include "apps/experiment.h"
+#include "apps/recompute_plan.h"
 #include "apps/record.h"
 #include "data/loader.h"
 #include "engine/random.h"
@@ -129,7 +130,9 @@ int run_gradcheck(const Config& config) {
   const Problem problem(config, device, find_precision(config)), exact(config, device, DType::f64);
   say_why_on_cpu(config);
   steps_per_epoch(config, problem);  // refuses a batch that is too large
-  Learner learner(config, problem, seed, device, find_precision(config)), twin(config, exact, seed, device, DType::f64);
+  const Config planned = with_recompute_planned(config, problem, device);
+  Learner learner(planned, problem, seed, device, find_precision(config)),
+      twin(config, exact, seed, device, DType::f64);
   for (size_t i = 0; i < learner.parameters.all().size(); ++i) {
     const Parameter& p = *learner.parameters.all()[i];
     copy(twin.parameters.all()[i]->value, Tensor::from(p.value.doubles(), p.shape));

@@ -8,6 +8,7 @@
 #include "apps/cli.h"
 #include "apps/commands.h"
 #include "apps/experiment.h"
+#include "apps/recompute_plan.h"
 #include "apps/record.h"
 #include "data/loader.h"
 
@@ -21,11 +22,11 @@ std::vector<GraphNode> read_tape(const Tape& tape, const ParameterSet& parameter
   std::vector<GraphNode> out;
   for (const Node& node : tape.nodes()) {
     GraphNode drawn{node.op, node.where, node.shape.str(), name(node.dtype), node.saved_bytes, {}, {}};
-    for (const GradSlot* input : node.inputs) {
-      if (const auto number = number_of.find(input); number != number_of.end())
+    for (const auto& input : node.inputs) {
+      if (const auto number = number_of.find(input.get()); number != number_of.end())
         drawn.from.push_back(number->second);
       else
-        drawn.parameters.push_back(path_of.at(input));
+        drawn.parameters.push_back(path_of.at(input.get()));
     }
     number_of[node.out.get()] = out.size();
     out.push_back(std::move(drawn));
@@ -113,7 +114,7 @@ int run_graph(const Config& config) {
   steps_per_epoch(config, problem);  // refuses a batch that is too large
   say_why_on_cpu(config);
   const uint64_t seed = static_cast<uint64_t>(config.seed);
-  const auto model = make_model(config, problem);
+  const auto model = make_model(with_recompute_planned(config, problem, device), problem);
   const ParameterSet parameters(*model, device, find_precision(config), seed);
   Loader loader(problem.data().train, config.batch, seed);
   const Inputs inputs = problem.load(loader.next());

@@ -5,7 +5,7 @@ namespace {
 
 constexpr unsigned kModel = kTrain | kGradcheck | kGraph | kBenchStep | kBenchLoader;  // build a model from options
 constexpr unsigned kComputes =
-    kModel | kEvaluate | kBenchLaunch | kBenchAttention | kGenerate | kInspect;  // use a device
+    kModel | kEvaluate | kBenchLaunch | kBenchAttention | kBenchRecompute | kGenerate | kInspect;  // use a device
 constexpr unsigned kBench = kBenchStep | kBenchLoader;
 constexpr unsigned kReadsData = (kModel & ~kBench) | kEvaluate | kDataInfo | kDataConvert;
 constexpr unsigned kReadsText = kReadsData & ~(kEvaluate | kDataConvert);  // evaluate: as the run did
@@ -32,11 +32,11 @@ const Option kOptions[] = {
     {.name = "hidden", .member = &C::hidden, .commands = kModel,
      .help = "widths of the hidden layers", .range = {1, kLargest},
      .synonyms = "hidden-size hidden-sizes units", .resume = Resume::shape},
-    {.name = "layers", .member = &C::layers, .commands = kModel & ~kBench,
+    {.name = "layers", .member = &C::layers, .commands = (kModel & ~kBench) | kBenchRecompute,
      .help = "gpt: blocks of attention and mlp", .range = {1, 1024}, .synonyms = "n-layer depth blocks num-layers", .resume = Resume::shape},
-    {.name = "heads", .member = &C::heads, .commands = (kModel & ~kBench) | kBenchAttention,
+    {.name = "heads", .member = &C::heads, .commands = (kModel & ~kBench) | kBenchAttention | kBenchRecompute,
      .help = "gpt: attention heads, which share the width", .range = {1, 1024}, .synonyms = "n-head num-heads"},
-    {.name = "width", .member = &C::width, .commands = (kModel & ~kBench) | kBenchAttention,
+    {.name = "width", .member = &C::width, .commands = (kModel & ~kBench) | kBenchAttention | kBenchRecompute,
      .help = "gpt: numbers a token", .range = {1, kLargest}, .synonyms = "n-embd embedding d-model dim", .resume = Resume::shape},
     {.name = "untied", .member = &C::untied, .commands = kModel & ~kBench,
      .help = "gpt: weights of its own for the head, not the embedding's", .resume = Resume::shape},
@@ -80,8 +80,9 @@ const Option kOptions[] = {
      .fallback = "0.1; text none: it tests on what validates; digits, mnist, tasks and shards have a split"},
 
     // How long
-    {.name = "batch", .member = &C::batch, .commands = kTrain | kGradcheck | kGraph | kBenchLoader,
-     .help = "examples in one forward", .range = {1, kLargest}, .fallback = "32; mnist 128; text 12; gradcheck 8",
+    {.name = "batch", .member = &C::batch, .commands = kTrain | kGradcheck | kGraph | kBenchLoader | kBenchRecompute,
+     .help = "examples in one forward", .range = {1, kLargest},
+     .fallback = "32; mnist 128; text 12; gradcheck, bench recompute 8",
      .synonyms = "batch-size minibatch"},
     {.name = "accumulate", .member = &C::accumulate, .commands = kTrain,
      .help = "forwards whose gradients make one step", .range = {1, kLargest}, .synonyms = "gradient-accumulation"},
@@ -130,7 +131,7 @@ const Option kOptions[] = {
      .synonyms = "clip-norm grad-clip max-grad-norm"},
 
     // Machine
-    {.name = "precision", .member = &C::precision, .commands = kModel | kBenchAttention,
+    {.name = "precision", .member = &C::precision, .commands = kModel | kBenchAttention | kBenchRecompute,
      .help = "of weights and arithmetic", .choices = "fp32|fp64", .fallback = "fp32; gradcheck fp64",
      .synonyms = "dtype", .resume = Resume::shape},
     {.name = "device", .member = &C::device, .commands = kComputes,
@@ -138,6 +139,9 @@ const Option kOptions[] = {
     {.name = "graph", .member = &C::graph, .commands = kTrain | kBenchStep,
      .help = "capture a step once and replay it; auto: on a GPU; bench step: both ways in turn", .choices = "auto|on|off",
      .synonyms = "cuda-graph capture", .resume = Resume::free},
+    {.name = "recompute", .member = &C::recompute, .commands = kModel & ~kBenchLoader,
+     .help = "compute activations again in backward, to keep less: none, blocks, every=K, budget=SIZE",
+     .synonyms = "checkpointing activation-checkpointing gradient-checkpointing remat", .resume = Resume::free},
     {.name = "tf32", .member = &C::tf32, .commands = kComputes,
      .help = "let fp32 products on a GPU round their inputs to 10 bits, for speed", .synonyms = "allow-tf32"},
     {.name = "threads", .member = &C::threads, .commands = kComputes | kInfo,
@@ -209,9 +213,9 @@ const Option kOptions[] = {
     {.name = "mask", .member = &C::mask, .commands = kBenchAttention,
      .help = "what a position sees: causal: those before it; full: all; both: each way in turn", .choices = "causal|full|both",
      .synonyms = "causal attention-mask"},
-    {.name = "rounds", .member = &C::rounds, .commands = kBench | kBenchLaunch | kBenchAttention,
+    {.name = "rounds", .member = &C::rounds, .commands = kBench | kBenchLaunch | kBenchAttention | kBenchRecompute,
      .help = "interleaved rounds", .range = {1, 100000}, .fallback = "5; bench launch 100", .synonyms = "repeat repeats"},
-    {.name = "save", .member = &C::save, .commands = kBench | kBenchLaunch | kBenchAttention,
+    {.name = "save", .member = &C::save, .commands = kBench | kBenchLaunch | kBenchAttention | kBenchRecompute,
      .help = "write the JSON document to this file", .fallback = "none"},
     {.name = "to", .member = &C::to, .commands = kDataConvert | kExport,
      .help = "file to write", .fallback = "needed", .synonyms = "out output"},

@@ -25,13 +25,14 @@ enum CommandBit : unsigned {
   kBenchLaunch = 4096,
   kGenerate = 8192,
   kInspect = 16384,
-  kBenchAttention = 32768
+  kBenchAttention = 32768,
+  kBenchRecompute = 65536
 };
 unsigned command_bit(std::string_view command);  // "data info" -> kDataInfo; 0 for a command that takes no option
 
 using Member = std::variant<bool Config::*, int64_t Config::*, double Config::*, std::string Config::*,
                             std::vector<int64_t> Config::*, std::optional<int64_t> Config::*,
-                            std::optional<double> Config::*, std::optional<Target> Config::*>;
+                            std::optional<double> Config::*, std::optional<Target> Config::*, Recompute Config::*>;
 
 struct Range {
   double low = -std::numeric_limits<double>::infinity(), high = std::numeric_limits<double>::infinity();

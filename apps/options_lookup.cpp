@@ -34,7 +34,8 @@ unsigned command_bit(std::string_view command) {
                {"bench step", kBenchStep},
                {"bench loader", kBenchLoader},
                {"bench launch", kBenchLaunch},
-               {"bench attention", kBenchAttention}};
+               {"bench attention", kBenchAttention},
+               {"bench recompute", kBenchRecompute}};
   for (const auto& [name, bit] : kBits)
     if (name == command) return bit;
   return 0;

@@ -62,6 +62,15 @@ Target parse_target(std::string_view text) {
   throw Refused{};
 }
 
+Recompute parse_recompute(std::string_view text) {
+  using Kind = Recompute::Kind;
+  if (text == "none") return {};
+  if (text == "blocks") return {Kind::blocks};
+  if (text.starts_with("every=")) return {Kind::every, parse_number<int64_t>(text.substr(6), {1, 1e6})};
+  if (text.starts_with("budget=")) return {Kind::budget, parse_size(text.substr(7), {1, 1e15})};
+  throw Refused{};
+}
+
 bool parse_flag(std::string_view text) {
   if (text != "true" && text != "false") throw Refused{};
   return text == "true";
@@ -107,6 +116,7 @@ void set_value(Config& config, const Option& option, std::string_view text, std:
                    [&](std::vector<int64_t> Config::*m) { config.*m = parse_list(text, range); },
                    [&](std::optional<double> Config::*m) { config.*m = parse_number<double>(text, range); },
                    [&](std::optional<Target> Config::*m) { config.*m = parse_target(text); },
+                   [&](Recompute Config::*m) { config.*m = parse_recompute(text); },
                    [&](std::optional<int64_t> Config::*m) {
                      config.*m = option.form == Option::Form::size ? parse_size(text, range)
                                                                    : parse_number<int64_t>(text, range);
@@ -138,6 +148,10 @@ std::string allowed_values(const Option& option) {
                         [&](std::vector<int64_t> Config::*) {
                           return "whole numbers" + range + " with commas between, such as 512,512";
                         },
+                        [&](Recompute Config::*) -> std::string {
+                          return "none, blocks, every=K (K blocks or hidden layers at a time) or budget=SIZE, such as "
+                                 "budget=512KiB";
+                        },
                         [&](std::optional<Target> Config::*) -> std::string {
                           return "accuracy=NUMBER above 0 and at most 1, or loss=NUMBER above 0";
                         },
@@ -149,6 +163,7 @@ Json value_json(const Config& config, const Option& option) {
   return std::visit(
       Overloaded{
           [&](std::string Config::*m) { return (config.*m).empty() ? Json() : Json(config.*m); },
+          [&](Recompute Config::*m) { return Json(to_text(config.*m)); },
           [&](std::optional<Target> Config::*m) { return config.*m ? Json(to_text(*(config.*m))) : Json(); },
           [&](std::optional<double> Config::*m) { return config.*m ? Json(*(config.*m)) : Json(); },
           [&](std::optional<int64_t> Config::*m) { return config.*m ? Json(*(config.*m)) : Json(); },

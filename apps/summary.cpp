@@ -56,6 +56,8 @@ void fields(S& s, const Visit& visit) {
   visit("/memory/gradients", s.memory.gradients);
   visit("/memory/optimizer", s.memory.optimizer);
   visit("/memory/activations_peak", s.memory.activations_peak);
+  visit("/memory/saved_activations", s.memory.saved_activations);
+  visit("/memory/workspace", s.memory.workspace);
   visit("/loss_scale/final", s.loss_scale.final);
   visit("/loss_scale/skipped", s.loss_scale.skipped);
   visit("/loss_scale/growths", s.loss_scale.growths);

@@ -41,7 +41,8 @@ struct Summary {
   Number data_wait_ratio, flops_per_example, gflops, peak_gflops;
 
   struct {
-    Count peak_bytes, parameters, gradients, optimizer, activations_peak;  // bytes
+    // Bytes. activations_peak is what forward saves for backward, and the workspace beside it.
+    Count peak_bytes, parameters, gradients, optimizer, activations_peak, saved_activations, workspace;
   } memory;
 
   struct {

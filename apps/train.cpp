@@ -9,6 +9,7 @@
 #include "apps/dry_run.h"
 #include "apps/interrupt.h"
 #include "apps/milestones.h"
+#include "apps/recompute_plan.h"
 #include "apps/resume.h"
 #include "apps/train_report.h"
 #include "apps/trainer.h"
@@ -44,6 +45,7 @@ Problem load_problem(const Config& config, Device device, TrainingClock& clock) 
   // What would be refused later is refused before anything is written.
   steps_per_epoch(config, problem);                             // a batch that is too large
   const StepGraph graph(device, graph_wanted(config, device));  // a graph where the device has none
+  make_model(config, problem);                                  // more blocks in a segment than there are
   return problem;
 }
 
@@ -79,7 +81,7 @@ Ending train_in(RunFolder& folder, const Earlier* earlier, const Config& config,
 }
 
 int train_once(const Config& asked, Device device) {
-  const Config config = with_device_named(asked, device);
+  Config config = with_device_named(asked, device);
   TrainingClock clock;
   std::optional<Earlier> earlier;
   if (!config.resume.empty()) earlier.emplace(look_at_run(config));
@@ -89,6 +91,7 @@ int train_once(const Config& asked, Device device) {
   }
   const Problem problem = load_problem(config, device, clock);
   say_why_on_cpu(asked);
+  config = with_recompute_planned(config, problem, device);
   if (config.dry_run) return dry_run(config, problem, device);
 
   RunFolder folder = earlier ? std::move(earlier->folder) : RunFolder(config, device);
@@ -108,10 +111,11 @@ int train_once(const Config& asked, Device device) {
 
 // Every seed in a folder of its own within the run's. Resumed, those that have ended are only read.
 int train_repeat(const Config& asked, Device device) {
-  const Config config = with_device_named(asked, device);
+  Config config = with_device_named(asked, device);
   TrainingClock loading;
   const Problem problem = load_problem(config, device, loading);
   say_why_on_cpu(asked);
+  config = with_recompute_planned(config, problem, device);
   if (config.dry_run) return dry_run(config, problem, device);
 
   std::optional<Earlier> before;

@@ -109,8 +109,9 @@ void Trainer::ask_for_batch() {
   const StepGraph::Key key = {count, window.size, feed_->place(), 2 * first + last};
   graph_->run(key, [&] {
     if (first) learner_->parameters.forget_gradients();
-    learn(*learner_, problem_, feed_->inputs(),
-          {true, static_cast<uint64_t>(config_.seed), 0, &learner_->state.ptr()->batches}, share);
+    const size_t saved = learn(*learner_, problem_, feed_->inputs(),
+                               {true, static_cast<uint64_t>(config_.seed), 0, &learner_->state.ptr()->batches}, share);
+    saved_bytes_ = std::max(saved_bytes_, static_cast<int64_t>(saved));
     if (last)
       learner_->optimizer.advance(
           {.schedule = state_.schedule, .halt = true, .records = in_flight_.records(), .ring = StepsInFlight::ring});

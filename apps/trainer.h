@@ -85,6 +85,7 @@ class Trainer {
   std::optional<Score> test_;
 
   size_t data_bytes_ = 0;           // of the device, that the feed takes
+  int64_t saved_bytes_ = 0;         // the most that a forward pass saved for its backward pass
   double load_seconds_before_ = 0;  // of earlier processes of this run
   int64_t metrics_bytes_ = 0;
   std::string saved_;     // name of the last checkpoint

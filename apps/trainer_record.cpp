@@ -53,6 +53,8 @@ void Trainer::fill_memory(Summary& s) const {
   s.memory.parameters = s.memory.gradients = values;
   s.memory.optimizer = state;
   s.memory.activations_peak = peak - 2 * values - state - data_bytes_;
+  s.memory.saved_activations = saved_bytes_;
+  s.memory.workspace = *s.memory.activations_peak - saved_bytes_;
 }
 
 void Trainer::conclude() {

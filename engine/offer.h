@@ -18,10 +18,13 @@ struct Offer {
   // What came of it, for the backward pass of what made y:
   bool taken = false;   // it gets dL/dz
   bool summed = false;  // and dbias is done
+  // Of an output of recompute(): the offer of what made it, which has to run again to have one. The rest is empty then.
+  std::function<std::shared_ptr<Offer>()> behind = {};
 
   // Makes g, one product that was to compute dL/dy, compute dL/dz, and dbias where it can: gemm's sums are f32 or f64,
   // and written, not added to what is there.
   void take(Gemm& g) {
+    if (behind) return behind()->take(g);
     taken = true;
     g.epilogue = epilogue;
     g.aux = aux->data.begin();

@@ -4,6 +4,7 @@
 #include <utility>
 
 #include "engine/launch.h"
+#include "engine/recompute.h"
 #include "engine/scope.h"
 
 namespace tapedeck {
@@ -23,17 +24,38 @@ void add_to(Tensor& sum, const Tensor& dx) {
   });
 }
 
-size_t& pending_saved_bytes() {  // of the op that is about to be recorded
-  thread_local size_t bytes = 0;
-  return bytes;
+Tape::Keeps& pending() {  // of the op that is about to be recorded
+  thread_local Tape::Keeps keeps;
+  return keeps;
+}
+
+bool wants_gradient(const std::vector<const Tensor*>& inputs) {
+  return std::any_of(inputs.begin(), inputs.end(), [](const Tensor* x) { return x->wants_gradient(); });
 }
 
 }  // namespace
 
 Kept::Kept(const Tensor& x) : x_(x) {
-  const bool lives_anyway = x.grad && x.grad->given;  // a parameter
+  if (!x.data) return;
+  Tape::Keeps& keeps = pending();
+  if (x.grad)
+    keeps.slots.push_back(x.grad.get());
+  else
+    keeps.others = true;
+  const bool lives_anyway = x.data.held() || (x.grad && x.grad->given);  // given: a parameter
+  if (x.grad && x.grad->recipe && !lives_anyway) {
+    x_ = {};
+    recipe_ = x.grad->recipe;
+    return;
+  }
   x_.grad = nullptr;
-  if (x_.data && !x_.data.held() && !lives_anyway) pending_saved_bytes() += x_.bytes();
+  if (!lives_anyway) keeps.bytes += x_.bytes();
+  hold();
+}
+
+void Kept::make_again() const {
+  const RecomputeClock::Timed timed(recipe_->device);
+  x_ = std::exchange(recipe_, nullptr)->make();
   hold();
 }
 
@@ -69,29 +91,39 @@ Tape*& Tape::current() {
   return tape;
 }
 Tape::Tape() : outer_(std::exchange(current(), this)) {}
-Tape::~Tape() { current() = outer_; }
+Tape::~Tape() { stop(); }
+void Tape::stop() {
+  if (!std::exchange(stopped_, true)) current() = outer_;
+}
+void Tape::add(Node node, const Keeps&) { nodes_.push_back(std::move(node)); }
 
 NoTape::NoTape() : outer_(std::exchange(Tape::current(), nullptr)) {}
 NoTape::~NoTape() { Tape::current() = outer_; }
 
 bool recording() { return Tape::current() != nullptr; }
 
+bool result_needed(const std::vector<const Tensor*>& inputs) {
+  const Tape* const tape = Tape::current();
+  return !tape || !wants_gradient(inputs) || tape->needs_next();
+}
+
 Tensor record(const char* op, Tensor y, const std::vector<const Tensor*>& inputs,
-              std::function<void(const Tensor& dy)> backward, std::shared_ptr<Offer> offer) {
-  const size_t saved = std::exchange(pending_saved_bytes(), 0);
+              std::function<void(const Tensor& dy)> backward, std::shared_ptr<Offer> offer,
+              std::shared_ptr<const Recipe> recipe) {
+  const Tape::Keeps keeps = std::exchange(pending(), {});
   Tape* tape = Tape::current();
-  const bool wanted = std::any_of(inputs.begin(), inputs.end(), [](const Tensor* x) { return x->wants_gradient(); });
   y.grad = nullptr;
-  if (!tape || !wanted) return y;
+  if (!tape || !wants_gradient(inputs)) return y;
   CHECK(!tape->used_, "{}: this tape was already used by backward: record on a new one", op);
   y.grad = std::make_shared<GradSlot>();
-  Node node{op, Scope::path(), y.grad, {}, y.shape, y.dtype, saved, std::move(backward), std::move(offer)};
+  y.grad->recipe = std::move(recipe);
+  Node node{op, Scope::path(), y.grad, {}, y.shape, y.dtype, keeps.bytes, std::move(backward), std::move(offer)};
   for (const Tensor* x : inputs) {
     if (!x->wants_gradient()) continue;
-    node.inputs.push_back(x->grad.get());
+    node.inputs.push_back(x->grad);
     ++x->grad->uses;
   }
-  tape->nodes_.push_back(std::move(node));
+  tape->add(std::move(node), keeps);
   return y;
 }
 
@@ -102,11 +134,20 @@ void Tape::backward(const Tensor& loss, double seed) {
   CHECK(loss.wants_gradient(), "backward: nothing that leads to this loss wants a gradient");
   const auto last = std::find_if(nodes_.rbegin(), nodes_.rend(), [&](const Node& n) { return n.out == loss.grad; });
   CHECK(last != nodes_.rend(), "backward: this loss was not recorded on this tape");
+  backward({loss}, {Tensor::full(loss.shape, loss.dtype, loss.device(), seed)});
+}
+
+void Tape::backward(std::vector<Tensor> ys, std::vector<Tensor> dys) {
   used_ = true;
   NoTape off;
-  // Not before: on another tape, y is a leaf, whose gradient is dL/dy.
-  for (const Node& node : nodes_) node.out->offer = node.offer;
-  want(loss).give(Tensor::full(loss.shape, loss.dtype, loss.device(), seed));
+  for (const Node& node : nodes_) {
+    // Not before: on another tape, y is a leaf, whose gradient is dL/dy.
+    node.out->offer = node.offer;
+    node.out->recipe = nullptr;  // who keeps it has it
+  }
+  for (size_t i = 0; i < ys.size(); ++i)
+    if (dys[i] && ys[i].grad) want(ys[i]).give(dys[i]);
+  ys.clear(), dys.clear();
   while (!nodes_.empty()) {
     Node node = std::move(nodes_.back());
     nodes_.pop_back();

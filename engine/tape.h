@@ -3,7 +3,9 @@
 // no recursion.
 //
 // An op ends in   return record("softmax", y, {&x}, [y = keep(y), dx = want(x)](const Tensor& dy) { … });
-//   keep(x)  holds a value for backward, counts its bytes unless it is a parameter, and refuses changes to it meanwhile
+//   keep(x)  holds a value for backward, counts its bytes unless it is a parameter, and refuses changes to it
+//   meanwhile;
+//            where x's recipe says how it is made again (recompute.h), it holds that instead
 //   want(x)  is where the op's gradient with respect to x goes; false when nobody asked for it
 #pragma once
 #include <cstddef>
@@ -20,20 +22,25 @@ namespace tapedeck {
 class Kept {  // a tensor held for a backward pass
  public:
   explicit Kept(const Tensor& x);
-  Kept(const Kept& other) : x_(other.x_) { hold(); }
-  Kept(Kept&& other) noexcept : x_(std::move(other.x_)) { other.x_ = {}; }
+  Kept(const Kept& other) : x_(other.x_), recipe_(other.recipe_) { hold(); }
+  Kept(Kept&& other) noexcept : x_(std::move(other.x_)), recipe_(std::move(other.recipe_)) { other.x_ = {}; }
   Kept& operator=(const Kept&) = delete;
   ~Kept() {
     if (x_.data) x_.data.let_go();
   }
-  const Tensor& operator*() const { return x_; }
-  const Tensor* operator->() const { return &x_; }
+  const Tensor& operator*() const {
+    if (recipe_) make_again();
+    return x_;
+  }
+  const Tensor* operator->() const { return &**this; }
 
  private:
   void hold() const {
     if (x_.data) x_.data.hold();
   }
-  Tensor x_;
+  void make_again() const;
+  mutable Tensor x_;  // empty as long as there is a recipe
+  mutable std::shared_ptr<const Recipe> recipe_;
 };
 inline Kept keep(const Tensor& x) { return Kept(x); }
 
@@ -69,10 +76,10 @@ inline Want want(const Tensor& x) { return Want(x); }
 
 struct Node {
   const char* op;
-  std::string where;                    // the layer that ran it: Scope::path()
-  std::shared_ptr<GradSlot> out;        // where dL/dy gathers
-  std::vector<const GradSlot*> inputs;  // of those that want a gradient; names only, for drawing the graph
-  Shape shape;                          // of y
+  std::string where;                              // the layer that ran it: Scope::path()
+  std::shared_ptr<GradSlot> out;                  // where dL/dy gathers
+  std::vector<std::shared_ptr<GradSlot>> inputs;  // of those that want a gradient
+  Shape shape;                                    // of y
   DType dtype;
   size_t saved_bytes;  // what keep() held first for this node
   std::function<void(const Tensor& dy)> backward;
@@ -85,26 +92,40 @@ struct Node {
 class Tape {
  public:
   Tape();
-  ~Tape();
+  virtual ~Tape();
   Tape(const Tape&) = delete;
   Tape& operator=(const Tape&) = delete;
 
   // Fills the gradient slots of everything that leads to `loss` (one element), starting from dL/dloss = seed. Nodes are
   // freed as it goes. Throws Error on a second call, and for a loss of several elements or from elsewhere.
   void backward(const Tensor& loss, double seed = 1);
+  // The same from several ys at once, whose gradients so far are dys; an empty one: none.
+  void backward(std::vector<Tensor> ys, std::vector<Tensor> dys);
 
   const std::vector<Node>& nodes() const { return nodes_; }
   size_t saved_bytes() const;
 
+  struct Keeps {  // what keep() was given for one node
+    size_t bytes = 0;
+    std::vector<const GradSlot*> slots;  // of the tensors that have one
+    bool others = false;                 // and some that have none: made inside the op, or constant
+  };
+
+ protected:
+  virtual void add(Node node, const Keeps& keeps);  // at the end
+  virtual bool needs_next() const { return true; }  // whether anybody reads what the next node puts out
+  void stop();                                      // records no more; as if it had died
+
  private:
   friend Tensor record(const char*, Tensor, const std::vector<const Tensor*>&, std::function<void(const Tensor&)>,
-                       std::shared_ptr<Offer>);
+                       std::shared_ptr<Offer>, std::shared_ptr<const Recipe>);
   friend bool recording();
+  friend bool result_needed(const std::vector<const Tensor*>&);
   friend class NoTape;
   static Tape*& current();
   std::vector<Node> nodes_;
   Tape* outer_;
-  bool used_ = false;
+  bool stopped_ = false, used_ = false;
 };
 
 class NoTape {  // its thread records nothing while it lives
@@ -120,8 +141,14 @@ class NoTape {  // its thread records nothing while it lives
 
 bool recording();  // whether a tape of this thread records
 
-// y as an output of `op`: on the tape when one records and some input wants a gradient, else just y.
+// y as an output of `op`: on the tape when one records and some input wants a gradient, else just y. A recipe says how
+// backward makes y again from what it keeps anyway.
 Tensor record(const char* op, Tensor y, const std::vector<const Tensor*>& inputs,
-              std::function<void(const Tensor& dy)> backward, std::shared_ptr<Offer> offer = nullptr);
+              std::function<void(const Tensor& dy)> backward, std::shared_ptr<Offer> offer = nullptr,
+              std::shared_ptr<const Recipe> recipe = nullptr);
+
+// Asked by an op of such inputs before it computes what it will record next: false where recompute() runs it again and
+// nobody reads the result, so that the op need not compute it.
+bool result_needed(const std::vector<const Tensor*>& inputs);
 
 }  // namespace tapedeck

@@ -12,6 +12,7 @@ namespace tapedeck {
 
 struct GradSlot;
 struct Offer;
+struct Recipe;
 
 struct Tensor {
   Storage data;
@@ -62,6 +63,7 @@ struct GradSlot {
   bool given = false;          // sum is memory given beforehand (a parameter's segment): write there and nowhere else
   int uses = 0;                // as an input on some tape
   std::weak_ptr<Offer> offer;  // while its tape runs backward: what dL/dx may be instead, see offer.h
+  std::shared_ptr<const Recipe> recipe;  // until then: how x is made again where it is not to be kept, see recompute.h
 };
 
 // to = from, element by element on the same shape and dtype; either may be on any device. Refuses to change a tensor

@@ -68,7 +68,7 @@ Tensor dropout(const Tensor& x, double p, const RandomKey& key) {
   if (p == 0) return x;
   const Rule rule{key, p};
   const Tensor y = Tensor::like(x);
-  with_dtype(x.dtype, [&]<class T>() { rule.apply(x, Into<T>{y.ptr<T>()}); });
+  if (result_needed({&x})) with_dtype(x.dtype, [&]<class T>() { rule.apply(x, Into<T>{y.ptr<T>()}); });
   return record("dropout", y, {&x}, [rule, dx = want(x)](const Tensor& dy) {
     with_dtype(dy.dtype, [&]<class T>() { rule.apply(dy, dx.into<T>()); });
   });

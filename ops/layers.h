@@ -4,6 +4,7 @@
 #include <string>
 
 #include "engine/random.h"
+#include "engine/recompute.h"
 #include "ops/module.h"
 
 namespace tapedeck {
@@ -24,6 +25,7 @@ struct Linear : Module {
 
   Tensor operator()(const Tensor& x) const {
     const Scope scope(name());
+    const Remaking recipe(remade);
     return linear(x, weight.value, bias.value, activation);
   }
   static double gain2(Activation a) {
@@ -32,6 +34,7 @@ struct Linear : Module {
 
   Parameter weight, bias;
   Activation activation;
+  bool remade = false;  // backward makes the output again from what went into the activation
 };
 
 // Rows of mean 0 and variance 1, times gain, plus bias; at first gain is 1 and bias 0. With a branch: its sum with x
@@ -44,14 +47,17 @@ struct LayerNorm : Module {
 
   Tensor operator()(const Tensor& x) const {
     const Scope scope(name());
+    const Remaking recipe(remade);
     return layer_norm(x, gain.value, bias.value);
   }
   Residual operator()(const Tensor& x, const Tensor& branch) const {
     const Scope scope(name());
+    const Remaking recipe(remade);
     return add_layer_norm(x, branch, gain.value, bias.value);
   }
 
   Parameter gain, bias;
+  bool remade = false;  // backward makes the output again from the input
 };
 
 // x / √(mean x²), times gain, which is 1 at first.

@@ -3,6 +3,7 @@
 // Every product is one gemm. Bias and activation are its epilogue where gemm has one. Where the gemm that made dy did
 // not make dz and dbias of it (see engine/offer.h), one pass makes both.
 #include "engine/column_sums.h"
+#include "engine/recompute.h"
 #include "ops/ops.h"
 #include "ops/pointwise.h"
 #include "ops/product.h"
@@ -62,6 +63,18 @@ std::shared_ptr<Offer> make_offer(Activation activation, const Tensor& y, const 
   if (mask) return std::make_shared<Offer>(Offer{Epilogue::drelu, keep(mask), keep(y), dbias});
   if (activation != Activation::gelu) return nullptr;
   return std::make_shared<Offer>(Offer{Epilogue::dgelu, keep(z), keep({}), dbias});
+}
+
+// Whether activate() makes the bits of y from z, also where a product's epilogue made them. That of the CPU does the
+// same, but to a z that is not yet rounded to 16 bits; cuBLASLt's is its own, and the emulated device's is in double.
+bool same_again(const Tensor& y, bool fused) { return !fused || (y.device() == Device::cpu && size_of(y.dtype) > 2); }
+
+std::shared_ptr<const Recipe> recipe_of(Activation activation, const Tensor& z) {
+  return std::make_shared<Recipe>(Recipe{z.device(), [activation, z = keep(z)] {
+                                           const Tensor y = Tensor::like(*z);
+                                           activate(activation, y, *z);
+                                           return y;
+                                         }});
 }
 
 // One element of dz = dy ∘ f'(z), stored on the way to the column sums that are dbias. The slope reads z or y; the
@@ -132,10 +145,12 @@ Tensor linear(const Tensor& x, const Tensor& weight, const Tensor& bias, Activat
   const Tensor mask = relu_mask(y, bias, activation);
   Gemm g = product(x, Transposed{weight});
   const bool fused = fuse(g, bias, activation, z, mask);
-  const Tensor& target = z && !fused ? z : y;
-  g.c = target.data.begin();
-  gemm(x.device(), g);
-  if (!fused) activate(activation, y, target);
+  if (result_needed({&x, &weight, &bias})) {
+    const Tensor& target = z && !fused ? z : y;
+    g.c = target.data.begin();
+    gemm(x.device(), g);
+    if (!fused) activate(activation, y, target);
+  }
 
   const Want dx = want(x), dweight = want(weight), dbias = want(bias);
   const std::shared_ptr<Offer> offer = make_offer(activation, y, z, mask, dbias);
@@ -148,7 +163,7 @@ Tensor linear(const Tensor& x, const Tensor& weight, const Tensor& bias, Activat
         if (dx) gemm_into(dx, product(dz, *weight));
         if (dweight) gemm_into(dweight, product(Transposed{dz}, *x));
       },
-      offer);
+      offer, remaking() && z && same_again(y, fused) ? recipe_of(activation, z) : nullptr);
 }
 
 }  // namespace tapedeck

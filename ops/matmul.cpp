@@ -16,7 +16,7 @@ Tensor matmul(const Tensor& a, const Tensor& b) {
   Tensor c = Tensor::like(a, a.shape.with_last(b.cols()));
   Gemm g = product(a, b, batch);
   g.c = c.data.begin();
-  gemm(a.device(), g);
+  if (result_needed({&a, &b})) gemm(a.device(), g);
   const Want da = want(a), db = want(b);
   return record("matmul", c, {&a, &b},
                 [da, db, batch, a = keep(db ? a : Tensor()), b = keep(da ? b : Tensor())](const Tensor& dc) {

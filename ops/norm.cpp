@@ -11,11 +11,21 @@
 // its terms, and the norm, which adds its own to the sum's.
 #include "engine/column_sums.h"
 #include "engine/math.h"
+#include "engine/recompute.h"
 #include "ops/ops.h"
 #include "ops/sums.h"
 
 namespace tapedeck {
 namespace {
+
+// out = (in − middle) · by · gain + bias, a row. A null bias is 0.
+template <class T>
+HD void scale_row(Block b, const T* in, T* out, const T* gain, const T* bias, Acc<T> middle, Acc<T> by, int64_t cols) {
+  if (bias)
+    b.each(cols, [=](int64_t j) { out[j] = T((Acc<T>(in[j]) - middle) * by * Acc<T>(gain[j]) + Acc<T>(bias[j])); });
+  else
+    b.each(cols, [=](int64_t j) { out[j] = T((Acc<T>(in[j]) - middle) * by * Acc<T>(gain[j])); });
+}
 
 template <class T, bool centered>
 struct NormForward {  // one row per Block
@@ -37,7 +47,6 @@ struct NormForward {  // one row per Block
     normalise(b, in, y + at, row);
   }
   HD void normalise(Block b, const T* in, T* out, int64_t row) const {
-    const T *const g = gain, *const h = bias;
     const Acc<T> share = Acc<T>(1) / Acc<T>(cols);
     const Acc<T> origin = Acc<T>(in[0]);  // a row of equal numbers thus has exactly their mean
     const Acc<T> middle =
@@ -47,13 +56,23 @@ struct NormForward {  // one row per Block
       return difference * difference;
     });
     const Acc<T> by = rsqrt(squares * share + Acc<T>(eps));
-    if (h)
-      b.each(cols, [&](int64_t j) { out[j] = T((Acc<T>(in[j]) - middle) * by * Acc<T>(g[j]) + Acc<T>(h[j])); });
-    else
-      b.each(cols, [&](int64_t j) { out[j] = T((Acc<T>(in[j]) - middle) * by * Acc<T>(g[j])); });
+    scale_row(b, in, out, gain, bias, middle, by, cols);
     if (b.lane != 0) return;
     if (centered) mean[row] = middle;
     r[row] = by;
+  }
+};
+
+template <class T, bool centered>
+struct NormAgain {  // y of a row, from x and what the row's mean and r were
+  const T* x;
+  const Acc<T>*mean, *r;
+  const T *gain, *bias;
+  T* y;
+  int64_t cols;
+  HD void operator()(Block b, int64_t row) const {
+    const Acc<T> middle = centered ? mean[row] : Acc<T>(0), by = r[row];
+    scale_row(b, x + row * cols, y + row * cols, gain, bias, middle, by, cols);
   }
 };
 
@@ -93,6 +112,26 @@ struct GainSlope {  // dy ∘ n
   HD Acc<T> operator()(int64_t i, int64_t j) const { return Acc<T>(dy[i * n.cols + j]) * n(i, j); }
 };
 
+template <class T>
+T* pointer(const Tensor& t) {  // null where there is none
+  return t ? t.ptr<T>() : nullptr;
+}
+
+template <bool centered>
+std::shared_ptr<const Recipe> recipe_of(const Tensor& x, const Tensor& gain, const Tensor& bias, const Tensor& mean,
+                                        const Tensor& r) {
+  return std::make_shared<Recipe>(
+      Recipe{x.device(), [x = keep(x), gain = keep(gain), bias = keep(bias), mean = keep(mean), r = keep(r)] {
+               const Tensor y = Tensor::like(*x);
+               with_dtype(y.dtype, [&]<class T>() {
+                 rows(y.device(), y.rows(),
+                      NormAgain<T, centered>{x->ptr<T>(), pointer<Acc<T>>(*mean), r->ptr<Acc<T>>(), gain->ptr<T>(),
+                                             pointer<T>(*bias), y.ptr<T>(), y.cols()});
+               });
+               return y;
+             }});
+}
+
 // y and, with a branch, sum = x + branch first.
 template <bool centered>
 Residual norm(const char* op, const Tensor& x, const Tensor& branch, const Tensor& gain, const Tensor& bias,
@@ -112,13 +151,11 @@ Residual norm(const char* op, const Tensor& x, const Tensor& branch, const Tenso
   Tensor sum = branch ? Tensor::like(x) : x;
   const Tensor y = Tensor::like(x), r = Tensor::empty({n}, sums_of(x.dtype), x.device());
   const Tensor mean = centered ? Tensor::like(r) : Tensor();
-  const auto pointers = [&]<class T>(const Tensor& t) { return t ? t.ptr<T>() : nullptr; };
   with_dtype(x.dtype, [&]<class T>() {
     using A = Acc<T>;
     rows(x.device(), n,
-         NormForward<T, centered>{x.ptr<T>(), pointers.template operator()<T>(branch), gain.ptr<T>(),
-                                  pointers.template operator()<T>(bias), sum.ptr<T>(), y.ptr<T>(),
-                                  pointers.template operator()<A>(mean), r.ptr<A>(), eps, cols});
+         NormForward<T, centered>{x.ptr<T>(), pointer<T>(branch), gain.ptr<T>(), pointer<T>(bias), sum.ptr<T>(),
+                                  y.ptr<T>(), pointer<A>(mean), r.ptr<A>(), eps, cols});
   });
   if (branch)
     sum = record("add", sum, {&x, &branch}, [dx = want(x), dbranch = want(branch)](const Tensor& dsum) {
@@ -140,7 +177,8 @@ Residual norm(const char* op, const Tensor& x, const Tensor& branch, const Tenso
       if (dbias) sum_columns(device, n, cols, dbias.into<T>(), Element<T>{dy.ptr<T>(), cols});
     });
   };
-  return {sum, record(op, y, {&sum, &gain, &bias}, backward)};
+  const auto recipe = remaking() && read ? recipe_of<centered>(sum, gain, bias, mean, r) : nullptr;
+  return {sum, record(op, y, {&sum, &gain, &bias}, backward, nullptr, recipe)};
 }
 
 }  // namespace

@@ -155,6 +155,7 @@ void check_case(const std::string& op, const Case& call, int64_t extent, DType d
 
   const Outcome plain = run(s, {});
   expect_same_bits(s, "a second run", run(s, {}), plain);
+  expect_same_bits(s, "recompute", run(s, {.recomputed = true}), plain);
 
   zero_by_nature |= plain.y.count() == 0;
   const double relative = rounding(coarser(dtype, plain.dtype), s.largest());
@@ -171,6 +172,8 @@ void check_case(const std::string& op, const Case& call, int64_t extent, DType d
     const Outcome there = run(s, {.device = device});
     expect_same(s, name(device), there, plain, relative);
     expect_same_bits(s, "captured and replayed", run(s, {.device = device, .replayed = true}), there);
+    expect_same_bits(s, "recomputed, captured and replayed",
+                     run(s, {.device = device, .replayed = true, .recomputed = true}), there);
   }
   const How reverse{.device = Device::emulated, .order = emulation::Order::reverse};
   expect_same(s, reverse.str(), run(s, reverse), plain, relative);

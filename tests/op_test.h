@@ -15,7 +15,7 @@
 //   4  cpu equals emulated, whose lanes run forward and in reverse, in value and gradient; and cuda where there is one;
 //      on both a captured pass that is replayed gives the same bits
 //   5  memory: fresh memory is NaN, so an element left unwritten shows; nothing writes past its end or stays alive
-//   6  a second run gives the same bits
+//   6  a second run gives the same bits, and so does one inside recompute(), captured too
 //   7  bad arguments are refused with the words of rejects(), on every device
 #pragma once
 #include <functional>

@@ -5,6 +5,7 @@
 #include <random>
 
 #include "engine/emulation/emulated_device.h"
+#include "engine/recompute.h"
 #include "tests/gpu.h"
 #include "tests/settings.h"
 
@@ -73,6 +74,7 @@ std::string How::str() const {
     out += order == emulation::Order::forward ? ", lanes forward" : ", lanes in reverse, deferred";
   if (uses > 1) out += ", used twice";
   if (same_input) out += ", the same tensor for every input";
+  if (recomputed) out += ", recomputed";
   return out;
 }
 
@@ -115,7 +117,8 @@ Outcome run(const Setting& s, const How& how) {
   std::vector<Tensor> y;
   const auto forward = [&] {
     y.clear();
-    for (int use = 0; use < how.uses; ++use) y.push_back(s.call.op(inputs));
+    const Part part = [&](const std::vector<Tensor>& x) { return std::vector{s.call.op(x)}; };
+    for (int use = 0; use < how.uses; ++use) y.push_back(how.recomputed ? recompute(part, inputs)[0] : part(inputs)[0]);
   };
   Tape tape;
   forward();

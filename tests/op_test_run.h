@@ -27,6 +27,7 @@ struct How {  // how it is called
   int uses = 1;                                        // so many calls on the same inputs
   bool same_input = false;                             // every input is the first tensor itself
   bool replayed = false;                               // captured as a graph, which then runs three times
+  bool recomputed = false;                             // inside recompute()
 
   std::string str() const;
 };

@@ -269,7 +269,7 @@ TEST_CASE("summary.json has every field, null where it does not apply") {
   CHECK_EQ(keys(out["time"]), "data init warmup train eval checkpoint data_wait data_load total");
   CHECK_EQ(keys(out["step_ms"]), "median p05 p95 n");
   CHECK_EQ(keys(out["throughput"]), "examples_per_s tokens_per_s");
-  CHECK_EQ(keys(out["memory"]), "peak_bytes parameters gradients optimizer activations_peak");
+  CHECK_EQ(keys(out["memory"]), "peak_bytes parameters gradients optimizer activations_peak saved_activations workspace");
   CHECK_EQ(keys(out["loss_scale"]), "final skipped growths backoffs");
   CHECK_EQ(out["seed"], 5);
   CHECK_EQ(out["target"], Json({{"metric", "accuracy"},

@@ -56,6 +56,10 @@ void check_forecast(const TemporaryFolder& folder, std::vector<std::string> word
     rest -= took[part].get<int64_t>();
   }
   CHECK(took["activations_peak"].get<int64_t>() > 0);
+  CHECK(told["saved_activations"] == took["saved_activations"]);
+  CHECK(took["saved_activations"].get<int64_t>() > 0);
+  CHECK(took["workspace"].get<int64_t>() > 0);
+  CHECK(took["saved_activations"].get<int64_t>() + took["workspace"].get<int64_t>() == took["activations_peak"]);
   CHECK(told["data"] == rest - took["activations_peak"].get<int64_t>());
   CHECK(told["data"].get<int64_t>() > 0);
   CHECK(forecast.json()["steps"] == measured.json()["steps"]);
@@ -104,7 +108,10 @@ TEST_CASE("--dry-run forecasts the peak of memory within 5 %, and trains nothing
            {"--data", "digits", "--batch", "256", "--hidden", "512", "--optimizer", "sgd", "--precision", "fp64"},
            {"--data", "digits", "--batch", "400", "--workers", "2", "--prefetch",
             "3"},  // seven batches are held at once
-           {"--data", "blobs", "--batch", "2000", "--loss", "mse", "--activation", "gelu", "--hidden", "64,64,64"}})
+           {"--data", "blobs", "--batch", "2000", "--loss", "mse", "--activation", "gelu", "--hidden", "64,64,64"},
+           {"--data", "digits", "--batch", "500", "--hidden", "200,200,200", "--recompute", "every=2"},
+           {"--data", "task:copy:length=12,symbols=9", "--layers", "4", "--heads", "2", "--width", "32", "--batch",
+            "64", "--recompute", "blocks"}})
     check_forecast(folder, words);
   std::ofstream(folder / "text.txt") << std::string(800, 'a') + std::string(700, 'b');
   for (const char* context : {"64", "600"})
@@ -127,6 +134,7 @@ TEST_CASE("--dry-run forecasts the peak on a device, with steps captured or not,
     for (std::vector<std::string> words : std::vector<std::vector<std::string>>{
              {"--data", "digits", "--batch", "250", "--hidden", "32"},
              {"--data", "digits", "--batch", "250", "--hidden", "8", "--memory-limit", "460KB"},  // copied
+             {"--data", "digits", "--batch", "250", "--hidden", "32,32", "--recompute", "blocks"},
              {"--data", "digits", "--batch", "400", "--loss", "mse", "--precision", "fp64", "--accumulate", "2"}}) {
       words.insert(words.end(), {"--device", "emulated", "--graph", graph});
       check_forecast(folder, words);

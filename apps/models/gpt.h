@@ -13,10 +13,12 @@
 #include <deque>
 #include <optional>
 #include <string>
+#include <utility>
 #include <vector>
 
 #include "apps/models/network.h"
 #include "engine/check.h"
+#include "engine/recompute.h"
 #include "ops/key_value_cache.h"
 #include "ops/layers.h"
 
@@ -31,7 +33,7 @@ struct GptShape {
 // What flows from block to block: a sum to which each adds. A sum and the norm of it are one pass over memory.
 class Stream {
  public:
-  explicit Stream(const Tensor& x) : sum_(x) {}
+  explicit Stream(const Tensor& x, const Tensor& branch = {}) : sum_(x), branch_(branch) {}
   void add(const Tensor& branch) {
     CHECK(!branch_, "gpt: the stream has a branch already; take its norm before adding another");
     branch_ = branch;
@@ -42,6 +44,8 @@ class Stream {
     sum_ = both.sum, branch_ = {};
     return both.normed;
   }
+  std::vector<Tensor> terms() const { return {sum_, branch_}; }
+  Tensor joined() const { return branch_ ? tapedeck::add(sum_, branch_) : sum_; }
 
  private:
   Tensor sum_, branch_;
@@ -66,10 +70,30 @@ struct GptBlock : Module {
 
   void operator()(Stream& x, const Pass& pass, const Extras& extras) const {
     const Scope scope(name());
-    const Tensor seen = qkv(x.normed(norm1));
+    add_branch(x, norm1, pass.training && saving.attention,
+               [this, pass, extras](const Tensor& normed) { return attend(normed, pass, extras); });
+    add_branch(x, norm2, pass.training && saving.mlp,
+               [this, pass](const Tensor& normed) { return drop2(shrink(grow(normed)), pass); });
+  }
+  Tensor attend(const Tensor& normed, const Pass& pass, const Extras& extras) const {
+    const Tensor seen = qkv(normed);
     if (extras.weights) extras.weights->push_back(attention_weights(seen, heads, {}));
-    x.add(drop1(mix(extras.cache ? cached_attention(seen, heads, *extras.cache) : attention(seen, heads, {})), pass));
-    x.add(drop2(shrink(grow(x.normed(norm2))), pass));
+    return drop1(mix(extras.cache ? cached_attention(seen, heads, *extras.cache) : attention(seen, heads, {})), pass);
+  }
+  // x += branch(norm(x)). Recomputed, only x is kept of it.
+  template <class F>
+  static void add_branch(Stream& x, const LayerNorm& norm, bool recomputed, const F& branch) {
+    if (!recomputed) return x.add(branch(x.normed(norm)));
+    const Tensor sum = x.joined();
+    x = Stream(sum, recompute([&norm, branch](const Tensor& in) { return branch(norm(in)); }, sum));
+  }
+
+  struct Saving {  // what backward makes again: outputs of these, a branch with its norm, or all of the block
+    bool norm1 = false, norm2 = false, gelu = false, attention = false, mlp = false, block = false;
+  };
+  void save(const Saving& how) {
+    saving = how;
+    norm1.remade = how.norm1, norm2.remade = how.norm2, grow.remade = how.gelu;
   }
 
   static Init normal(double deviation) { return {Init::Kind::normal, deviation}; }
@@ -83,6 +107,7 @@ struct GptBlock : Module {
   Linear grow, shrink;
   Dropout drop2;
   int64_t heads;
+  Saving saving;
 };
 
 struct Gpt : Network {
@@ -131,6 +156,16 @@ struct Gpt : Network {
   int64_t multiplied() const { return 12 * shape.layers * shape.width * shape.width + shape.vocabulary * shape.width; }
   int64_t widest() const override { return std::max({4 * shape.width, shape.context, shape.vocabulary}); }
 
+  int64_t parts() const override { return shape.layers; }
+  const char* part_name() const override { return "blocks"; }
+  int64_t pieces() const override { return shape.layers; }
+  std::vector<Saving> savings() const override {
+    std::vector<Saving> all;
+    for (const auto& [what, how] : ways()) all.push_back({what, flops_again(how)});
+    return all;
+  }
+  void save(int64_t piece, size_t saving) override { blocks[static_cast<size_t>(piece)].save(ways()[saving].second); }
+
   GptShape shape;
   Embedding tokens, positions;
   Dropout drop;
@@ -139,15 +174,54 @@ struct Gpt : Network {
   std::optional<Parameter> head;
 
  private:
+  static std::vector<std::pair<const char*, GptBlock::Saving>> ways() {
+    return {{"nothing", {}},
+            {"norms", {.norm1 = true, .norm2 = true}},
+            {"gelu", {.gelu = true}},
+            {"norms and gelu", {.norm1 = true, .norm2 = true, .gelu = true}},
+            {"the mlp", {.mlp = true}},
+            {"the mlp and norm1", {.norm1 = true, .mlp = true}},
+            {"attention", {.attention = true}},
+            {"attention and norm2", {.norm2 = true, .attention = true}},
+            {"attention, norm2 and gelu", {.norm2 = true, .gelu = true, .attention = true}},
+            {"attention and the mlp", {.attention = true, .mlp = true}},
+            {"the whole block", {.block = true}}};
+  }
+  double flops_again(const GptBlock::Saving& s) const {  // of a block and an example, but for last products
+    const double c = static_cast<double>(shape.width), t = static_cast<double>(shape.context);
+    const double norm = again_flops * c, gelu = again_flops * 4 * c;
+    const double attention = norm + 6 * c * c + 2 * t * c, mlp = norm + 8 * c * c + gelu;
+    double a_token = s.norm1 * norm + s.norm2 * norm + s.gelu * gelu + s.attention * attention + s.mlp * mlp;
+    if (s.block) a_token = attention + 2 * c * c + norm + mlp;  // and the sum between the branches
+    return t * a_token;
+  }
   Tensor forward(const Tensor& ids, const Pass& pass, std::vector<KeyValueCache>* caches,
                  std::vector<Tensor>* maps) const {  // [N, T] -> [N, T, V]; with caches [N, 1, V]
     const Scope scope(name());
     const int64_t first = caches ? caches->front().length : 0;
     Stream x(drop(tokens(ids, positions, first), pass));
-    for (size_t i = 0; i < blocks.size(); ++i) blocks[i](x, pass, {caches ? &(*caches)[i] : nullptr, maps});
+    for (int64_t i = 0, end = 0; i < parts(); i = end) {
+      GptBlock const& block = blocks[static_cast<size_t>(i)];
+      const int64_t step = !pass.training ? 0 : recompute_every > 0 ? recompute_every : block.saving.block ? 1 : 0;
+      end = std::min(i + std::max<int64_t>(step, 1), parts());
+      if (step > 0)
+        x = again(x, i, end, pass);
+      else
+        block(x, pass, {caches ? &(*caches)[static_cast<size_t>(i)] : nullptr, maps});
+    }
     Tensor normed = x.normed(*norm);
     if (caches) normed = slice(normed, 1, ids.cols() - 1, ids.cols());  // nobody asks what comes after the others
     return linear(normed, head ? head->value : tokens.table.value, {});
+  }
+  // Blocks first … end − 1, of which only the stream before them is kept: added up, one tensor instead of two.
+  Stream again(const Stream& before, int64_t first, int64_t end, const Pass& pass) const {
+    const auto part = [this, first, end, pass](const std::vector<Tensor>& in) {
+      Stream x(in[0]);
+      for (auto i = static_cast<size_t>(first); i < static_cast<size_t>(end); ++i) blocks[i](x, pass, {});
+      return x.terms();
+    };
+    const std::vector<Tensor> after = recompute(part, {before.joined()});
+    return Stream(after[0], after[1]);
   }
 };
 

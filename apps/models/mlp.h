@@ -7,6 +7,7 @@
 #include <vector>
 
 #include "apps/models/network.h"
+#include "engine/recompute.h"
 #include "ops/layers.h"
 
 namespace tapedeck {
@@ -27,8 +28,17 @@ struct Mlp : Network {
   Tensor operator()(const Tensor& x, const Pass& pass) const override {  // [N, features] -> [N, outputs]
     const Scope scope(name());
     Tensor h = x;
-    for (size_t i = 0; i < dropouts.size(); ++i) h = dropouts[i](layers[i](h), pass);
-    return layers.back()(h);
+    const int64_t again = recompute_every > 0 && pass.training ? std::min(recompute_first, parts()) : 0;
+    for (int64_t first = 0, end; first < again; first = end) {
+      end = std::min(first + recompute_every, again);
+      h = recompute([this, first, end, pass](const Tensor& from) { return hidden(from, first, end, pass); }, h);
+    }
+    return layers.back()(hidden(h, again, parts(), pass));
+  }
+  Tensor hidden(const Tensor& x, int64_t first, int64_t end, const Pass& pass) const {  // layers first … end − 1
+    Tensor h = x;
+    for (auto i = static_cast<size_t>(first); i < static_cast<size_t>(end); ++i) h = dropouts[i](layers[i](h), pass);
+    return h;
   }
 
   // Each layer once forward, once for its weight and, but for the first, once for its input.
@@ -44,8 +54,51 @@ struct Mlp : Network {
     return most;
   }
 
+  int64_t parts() const override { return std::ssize(dropouts); }
+  const char* part_name() const override { return "hidden layers"; }
+  int64_t recompute_first = INT64_MAX;  // of the hidden layers, so many are in segments of recompute_every
+
+  // One piece: what goes between layers of one width is one tensor, which two of them keep.
+  int64_t pieces() const override { return 1; }
+  std::vector<Saving> savings() const override {
+    std::vector<Saving> all;
+    for (const Way& way : ways()) all.push_back({text_of(way), flops_again(way)});
+    return all;
+  }
+  void save(int64_t, size_t saving) override {
+    const Way way = ways()[saving];
+    recompute_every = way.every, recompute_first = way.first;
+    for (Linear& layer : layers) layer.remade = way.activations;
+  }
+
   std::deque<Linear> layers;  // a deque: its elements never move, and parents know them by address
   std::deque<Dropout> dropouts;
+
+ private:
+  struct Way {
+    bool activations = false;  // made again from what went in
+    int64_t first = 0, every = 0;
+  };
+  std::vector<Way> ways() const {
+    std::vector<Way> all = {{}, {.activations = true}};
+    for (int64_t first = 1; first <= parts(); ++first)
+      for (int64_t every = 1; every <= first; ++every) all.push_back({false, first, every});
+    return all;
+  }
+  static std::string text_of(const Way& way) {
+    if (way.activations) return "activations";
+    if (way.first == 0) return "nothing";
+    return text("the first {} hidden layers, {} at a time", way.first, way.every);
+  }
+  double flops_again(const Way& way) const {  // of an example
+    double flops = 0;
+    for (int64_t i = 0; i < parts(); ++i) {
+      const Shape& weight = layers[static_cast<size_t>(i)].weight.shape;
+      if (way.activations || i < way.first) flops += again_flops * static_cast<double>(weight[0]);
+      if (i < way.first) flops += 2 * static_cast<double>(weight.count());
+    }
+    return flops;
+  }
 };
 
 }  // namespace tapedeck

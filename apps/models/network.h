@@ -1,6 +1,7 @@
 // Network: what the program asks of a model, whichever kind it is.
 #pragma once
 #include <string>
+#include <vector>
 
 #include "ops/module.h"
 
@@ -14,6 +15,24 @@ struct Network : Module {
   virtual double training_flops() const = 0;
   virtual std::string flops_formula() const { return "the matrix products, forward and backward"; }  // for people
   virtual int64_t widest() const = 0;  // numbers that the longest sum of a forward pass adds up
+
+  // What training does not keep but makes again in backward (engine/recompute.h). Parts are blocks or hidden layers,
+  // one behind the other, and so many at a time keep only what goes in. 0: everything is kept.
+  virtual int64_t parts() const = 0;
+  virtual const char* part_name() const = 0;  // of several: "blocks"
+  int64_t recompute_every = 0;
+
+  // Finer: each of so many equal pieces saves memory in a way of its own. The first way saves nothing.
+  struct Saving {
+    std::string what;
+    double flops;  // what it computes again, for a piece and an example; see again_flops
+  };
+  virtual int64_t pieces() const = 0;
+  virtual std::vector<Saving> savings() const = 0;
+  virtual void save(int64_t piece, size_t saving) = 0;
+  // An element that is made again without a product counts as so many FLOP: it is read and written, at a speed that is
+  // to a product's as 1 to 50 … 250 on the machines that we know.
+  static constexpr double again_flops = 100;
 };
 
 }  // namespace tapedeck

@@ -1,0 +1,247 @@
+#include "engine/recompute.h"
+
+#include <algorithm>
+#include <chrono>
+#include <set>
+#include <utility>
+
+#include "engine/backend.h"
+#include "engine/offer.h"
+#include "engine/scope.h"
+
+namespace tapedeck {
+namespace {
+
+constexpr const char* op_name = "recompute";
+
+// Notes what a part does while it runs for the first time, and keeps nothing of it.
+class Sketch : public Tape {
+ public:
+  bool made(const std::shared_ptr<GradSlot>& slot) const { return node_of(slot) < nodes().size(); }
+  bool offers(const std::shared_ptr<GradSlot>& slot) const { return made(slot) && notes_[node_of(slot)].offers; }
+
+  // What it reads that was there before, as often as it does.
+  std::vector<std::shared_ptr<GradSlot>> outside() const {
+    std::set<const GradSlot*> inside;
+    for (const Node& node : nodes()) inside.insert(node.out.get());
+    std::vector<std::shared_ptr<GradSlot>> slots;
+    for (const Node& node : nodes())
+      for (const auto& input : node.inputs)
+        if (!inside.contains(input.get())) slots.push_back(input);
+    return slots;
+  }
+
+  // Of each node, whether backward reads its output, or something that is made of it.
+  std::vector<bool> needed() const {
+    std::vector<bool> needed(nodes().size());
+    std::set<const GradSlot*> read;
+    for (size_t i = nodes().size(); i-- > 0;) {
+      const Node& node = nodes()[i];
+      read.insert(notes_[i].kept.begin(), notes_[i].kept.end());
+      needed[i] = notes_[i].keeps_others || read.contains(node.out.get());
+      if (!needed[i]) continue;
+      for (const auto& input : node.inputs) read.insert(input.get());
+    }
+    return needed;
+  }
+
+ private:
+  struct Note {
+    std::vector<const GradSlot*> kept;
+    bool keeps_others, offers;
+  };
+  void add(Node node, const Keeps& keeps) override {
+    const bool runs_again = node.op == op_name;  // a part inside: it reads whatever it holds
+    notes_.push_back({keeps.slots, keeps.others || runs_again, node.offer != nullptr});
+    node.saved_bytes = 0;
+    node.backward = nullptr;
+    node.offer = nullptr;
+    node.out->recipe = nullptr;
+    Tape::add(std::move(node), keeps);
+  }
+  size_t node_of(const std::shared_ptr<GradSlot>& slot) const {
+    const auto is_it = [&](const Node& node) { return node.out == slot; };
+    return static_cast<size_t>(std::find_if(nodes().begin(), nodes().end(), is_it) - nodes().begin());
+  }
+  std::vector<Note> notes_;
+};
+
+// Records a part that runs again.
+class Rerun : public Tape {
+ public:
+  explicit Rerun(const std::vector<bool>& needed) : needed_(needed) {}
+  using Tape::stop;
+
+ private:
+  bool needs_next() const override { return nodes().size() >= needed_.size() || needed_[nodes().size()]; }
+  const std::vector<bool>& needed_;
+};
+
+// A part between its first run and its backward pass.
+class Segment {
+ public:
+  struct Output {
+    size_t place;                    // among the part's outputs
+    std::shared_ptr<GradSlot> slot;  // of what the rest of the model got
+    Tensor dy;
+  };
+
+  Segment(const Part& part, const std::vector<Tensor>& inputs, const Sketch& sketch)
+      : outside(sketch.outside()),
+        part_(part),
+        needed_(sketch.needed()),
+        where_(Scope::path()),
+        device_(inputs.empty() ? Device::cpu : inputs[0].device()) {
+    for (const Tensor& x : inputs) {
+      inputs_.push_back(keep(x));
+      slots_.push_back(x.grad);
+    }
+  }
+
+  // What made the output offers to make of its gradient. Runs the part again now.
+  std::shared_ptr<Offer> offer_of(size_t output) {
+    run_again();
+    const auto& slot = again_[outputs[output].place].grad;
+    return std::find_if(tape_->nodes().begin(), tape_->nodes().end(), [&](const Node& n) { return n.out == slot; })
+        ->offer;
+  }
+
+  void backward() {
+    run_again();
+    std::vector<Tensor> ys, dys;
+    for (Output& output : outputs) {
+      ys.push_back(again_[output.place]);
+      dys.push_back(std::exchange(output.dy, {}));
+    }
+    again_.clear();
+    tape_->backward(std::move(ys), std::move(dys));
+  }
+
+  std::vector<Output> outputs;
+  const std::vector<std::shared_ptr<GradSlot>> outside;
+
+ private:
+  void run_again() {
+    if (tape_) return;
+    const ScopeOf scope(where_);
+    const RecomputeClock::Timed timed(device_);
+    for (const auto& slot : outside) --slot->uses;  // else they would count twice
+    std::vector<Tensor> xs;
+    for (size_t i = 0; i < inputs_.size(); ++i) {
+      xs.push_back(*inputs_[i]);
+      xs.back().grad = slots_[i];  // gradients gather there at once
+    }
+    auto tape = std::make_unique<Rerun>(needed_);
+    again_ = part_(xs);
+    tape->stop();
+    CHECK(tape->nodes().size() == needed_.size(),
+          "recompute: the part recorded {} ops when it ran first and {} now: it must do the same each time",
+          needed_.size(), tape->nodes().size());
+    for (const Output& output : outputs) again_[output.place].grad->uses += output.slot->uses;
+    inputs_.clear();
+    tape_ = std::move(tape);
+  }
+
+  const Part part_;
+  const std::vector<bool> needed_;
+  const std::string where_;
+  const Device device_;
+  std::vector<Kept> inputs_;
+  std::vector<std::shared_ptr<GradSlot>> slots_;
+  std::vector<Tensor> again_;  // its outputs
+  std::unique_ptr<Rerun> tape_;
+};
+
+Tensor with_slot(const std::shared_ptr<GradSlot>& slot) {
+  Tensor x;
+  x.grad = slot;
+  return x;
+}
+
+}  // namespace
+
+// On the tape a part is a node that runs it backward, and behind it one for each of its outputs, which hands it the
+// gradient that has come. They hang together by a tensor without numbers.
+std::vector<Tensor> recompute(const Part& part, const std::vector<Tensor>& inputs) {
+  if (!recording()) return part(inputs);
+  std::vector<Tensor> ys;
+  std::shared_ptr<Segment> segment;
+  std::vector<size_t> places;   // of what it made, not of an input that it gives back
+  std::vector<bool> offered;    // of each of these, whether a consumer may take the offer of what made it
+  std::vector<size_t> same_as;  // of each output, the place where it stands first
+  {
+    Sketch sketch;
+    ys = part(inputs);
+    for (size_t i = 0; i < ys.size(); ++i) {
+      const auto first = std::find_if(ys.begin(), ys.end(), [&](const Tensor& y) { return y.grad == ys[i].grad; });
+      same_as.push_back(ys[i].grad ? static_cast<size_t>(first - ys.begin()) : i);
+      if (!ys[i].grad || !sketch.made(ys[i].grad) || same_as[i] != i) continue;
+      places.push_back(i);
+      offered.push_back(ys[i].grad->uses == 0 && sketch.offers(ys[i].grad));
+    }
+    if (places.empty()) return ys;
+    segment = std::make_shared<Segment>(part, inputs, sketch);
+  }
+  std::vector<Tensor> used;
+  std::vector<const Tensor*> reads;
+  for (const auto& slot : segment->outside) {
+    --slot->uses;  // counted when the part ran; record counts again
+    used.push_back(with_slot(slot));
+  }
+  for (const Tensor& x : used) reads.push_back(&x);
+  Tensor nothing;
+  nothing.shape = ys[places[0]].shape, nothing.dtype = ys[places[0]].dtype;
+  const Tensor link = record(op_name, nothing, reads, [segment](const Tensor&) { segment->backward(); });
+  for (size_t i = 0; i < places.size(); ++i) {
+    const auto pass_on = [segment, i, nothing, link = want(link)](const Tensor& dy) {
+      segment->outputs[i].dy = dy;
+      if (link.fresh()) link.give(nothing);
+    };
+    std::shared_ptr<Offer> offer;
+    if (offered[i])
+      offer = std::make_shared<Offer>(Offer{
+          .epilogue = Epilogue::none, .aux = keep({}), .output = keep({}), .dbias = want({}), .behind = [segment, i] {
+            return segment->offer_of(i);
+          }});
+    Tensor& y = ys[places[i]];
+    y = record("output", y, {&link}, pass_on, offer);
+    segment->outputs.push_back({places[i], y.grad, {}});
+  }
+  for (size_t i = 0; i < ys.size(); ++i) ys[i] = ys[same_as[i]];
+  return ys;
+}
+
+Tensor recompute(const std::function<Tensor(const Tensor&)>& part, const Tensor& x) {
+  return recompute([part](const std::vector<Tensor>& xs) { return std::vector{part(xs[0])}; }, std::vector{x})[0];
+}
+
+namespace {
+bool& remaking_of_thread() {
+  thread_local bool on = false;
+  return on;
+}
+}  // namespace
+
+Remaking::Remaking(bool on) : outer_(std::exchange(remaking_of_thread(), on)) {}
+Remaking::~Remaking() { remaking_of_thread() = outer_; }
+bool remaking() { return remaking_of_thread() && recording(); }
+
+RecomputeClock*& RecomputeClock::current() {
+  thread_local RecomputeClock* clock = nullptr;
+  return clock;
+}
+RecomputeClock::RecomputeClock() : outer_(std::exchange(current(), this)) {}
+RecomputeClock::~RecomputeClock() { current() = outer_; }
+
+RecomputeClock::Timed::Timed(Device device) : clock_(current()), device_(device) {
+  if (clock_) start_ = now();
+}
+RecomputeClock::Timed::~Timed() {
+  if (clock_) clock_->seconds_ += now() - start_;
+}
+double RecomputeClock::Timed::now() const {
+  backend(device_).sync_quietly();
+  return std::chrono::duration<double>(std::chrono::steady_clock::now().time_since_epoch()).count();
+}
+
+}  // namespace tapedeck

@@ -1,0 +1,150 @@
+// --recompute budget=SIZE: plans that fit, at every level, with the same bits; what cannot fit.
+#include <string>
+#include <vector>
+
+#include "apps/recompute_plan.h"
+#include "tests/program.h"
+#include "tests/test_data_folder.h"
+#include "tests/training.h"
+
+#undef CHECK  // below it is doctest's
+#include <doctest/doctest.h>
+
+#include "tests/mentions.h"
+
+using namespace tapedeck;
+using namespace tapedeck::test;
+
+namespace {
+
+using Settings = std::vector<Setting>;
+
+Settings with(Settings settings, const Settings& more) {  // instead of what they say otherwise
+  for (const Setting& one : more) {
+    std::erase_if(settings, [&](const Setting& s) { return s.option == one.option; });
+    settings.push_back(one);
+  }
+  return settings;
+}
+const Settings gpt = {{"data", "task:copy:length=8,symbols=9"},
+                      {"layers", "6"},
+                      {"heads", "2"},
+                      {"width", "128"},
+                      {"seed", "3"},
+                      {"batch", "12"},
+                      {"dropout", "0.5"},
+                      {"precision", "fp64"}},
+               mlp = {{"data", "blobs"}, {"hidden", "64,64,64,64"}, {"activation", "gelu"}, {"batch", "12"}};
+
+struct Planned {
+  RecomputePlan plan;
+  size_t saved;  // by a step of the full batch
+  std::vector<double> gradients;
+};
+Planned planned(const Settings& settings, size_t budget) {
+  Training training(with(settings, {{"recompute", "budget=" + std::to_string(budget)}}));
+  const RecomputePlan plan = plan_recompute(training.config, training.problem, training.device);
+  Config config = training.config;
+  config.recompute.plan = plan.savings;
+  Learner learner(config, training.problem, 3, training.device, training.dtype);
+  learner.parameters.forget_gradients();
+  const size_t saved = learn(learner, training.problem, training.problem.throw_away(config.batch), {true, 3, 0}, 1);
+  learner.parameters.complete_gradients();
+  return {plan, saved, learner.parameters.gradients().doubles()};
+}
+
+size_t least_of(const Settings& settings) {
+  try {
+    planned(settings, 1);
+  } catch (const UsageError& e) {
+    const std::string what = e.what();
+    return std::stoull(what.substr(what.rfind("budget=") + 7));
+  }
+  return 0;
+}
+
+}  // namespace
+
+// Fault: gradients wrong at any budget below everything, and only that was tried.
+TEST_CASE("a budget is met at every level that can be, and gradients stay bitwise the same") {
+  for (const Settings& model : {gpt, with(gpt, {{"device", "emulated"}, {"layers", "2"}, {"width", "16"}}), mlp}) {
+    const Planned all = planned(model, size_t{1} << 40);
+    CHECK(all.plan.saved == all.plan.saved_all);
+    CHECK(all.saved == all.plan.saved_all);
+    CHECK(all.plan.counted == 0);
+    const size_t least = least_of(model);
+    REQUIRE(least > 0);
+    REQUIRE(least < all.saved);
+    double before = 0;
+    for (const double level : {0.95, 0.8, 0.65, 0.5, 0.3, 0.0}) {
+      const size_t budget = least + static_cast<size_t>(level * static_cast<double>(all.saved - least));
+      const Planned now = planned(model, budget);
+      INFO(now.plan.str());
+      CHECK(now.saved <= budget);
+      CHECK(now.saved == now.plan.saved);
+      CHECK(now.gradients == all.gradients);
+      CHECK(now.plan.counted >= before);
+      CHECK(now.plan.counted < 1);
+      CHECK(now.plan.measured > 0);
+      CHECK(now.plan.measured < 1);
+      before = now.plan.counted;
+    }
+  }
+}
+
+TEST_CASE("a gpt of six blocks uses its budget up to 5 %, and takes cheap outputs first") {
+  const Planned all = planned(gpt, size_t{1} << 40);
+  const size_t least = least_of(gpt);
+  for (double share = 0.95; share * static_cast<double>(all.saved) > 1.05 * static_cast<double>(least); share -= 0.05) {
+    const auto budget = static_cast<size_t>(share * static_cast<double>(all.saved));
+    const Planned now = planned(gpt, budget);
+    INFO(now.plan.str());
+    const auto left = static_cast<double>(budget - now.saved);
+    CHECK(left <= 0.05 * static_cast<double>(share > 0.4 ? budget : 2 * budget));  // a way of one block is a large step
+    if (share > 0.75)
+      for (const char* dear : {"attention", "mlp", "whole"}) CHECK(now.plan.pieces.find(dear) == std::string::npos);
+  }
+}
+
+TEST_CASE("a budget below the least is refused with the least, which is taken") {
+  const size_t least = least_of(gpt);
+  CHECK_NOTHROW(planned(gpt, least));
+  const std::string fix = "use budget=" + std::to_string(least) + " or more, or a smaller --batch";
+  CHECK_THROWS_WITH_AS(planned(gpt, least - 1), doctest::Contains(fix.c_str()), UsageError);
+}
+
+TEST_CASE("train prints its plan, trains with it as a graph too, and keeps the option") {
+  const TemporaryFolder folder;
+  std::vector<std::string> words = {"train",     "--data",  "task:copy:length=6,symbols=9",
+                                    "--layers",  "2",       "--heads",
+                                    "2",         "--width", "16",
+                                    "--steps",   "3",       "--json",
+                                    "--dropout", "0.2",     "--batch",
+                                    "8"};
+  for (const char* device : {"cpu", "emulated"}) {
+    const auto run = [&](const char* name, const std::vector<std::string>& more) {
+      std::vector<std::string> all = words;
+      all.insert(all.end(), {"--device", device, "--out", folder / device + std::string(name)});
+      if (device == std::string("emulated")) all.insert(all.end(), {"--graph", "on"});
+      all.insert(all.end(), more.begin(), more.end());
+      return tapedeck::test::tapedeck(all);
+    };
+    const Outcome plain = run("-plain", {});
+    REQUIRE(plain.code == exit_done);
+    const int64_t saved = plain.json()["memory"]["saved_activations"];
+    const std::string budget = "budget=" + std::to_string(saved * 6 / 10);
+    const Outcome less = run("-less", {"--recompute", budget});
+    INFO(less.err);
+    REQUIRE(less.code == exit_done);
+    CHECK(mentions(less.err, {"recompute:", "saved for backward instead of", "blocks", "counted", "measured"}));
+    CHECK(less.json()["memory"]["saved_activations"].get<int64_t>() <= saved * 6 / 10);
+    CHECK(read_file(folder / device + "-less/model.safetensors") ==
+          read_file(folder / device + "-plain/model.safetensors"));
+    CHECK(Json::parse(read_file(folder / device + "-less/config.json"))["recompute"]["value"] == budget);
+    const Outcome none = run("-none", {"--recompute", "budget=1KiB"});
+    CHECK(none.code == exit_usage);
+    CHECK(mentions(none.err, {"--recompute budget=1024", "the gpt saves at least", "use budget="}));
+    CHECK_FALSE(std::filesystem::exists(folder / device + "-none"));
+  }
+  CHECK(tapedeck::test::tapedeck({"bench", "step", "--recompute", "budget=1MiB"}).code == exit_usage);
+}

@@ -1,0 +1,123 @@
+// --recompute in a training run: the same bits whatever is recomputed, less memory, and what is refused.
+#include <string>
+#include <vector>
+
+#include "engine/backend.h"
+#include "tests/program.h"
+#include "tests/training.h"
+
+#undef CHECK  // below it is doctest's
+#include <doctest/doctest.h>
+
+using namespace tapedeck;
+using namespace tapedeck::test;
+
+namespace {
+
+using Settings = std::vector<Setting>;
+
+Settings with(Settings settings, const Settings& more) {
+  settings.insert(settings.end(), more.begin(), more.end());
+  return settings;
+}
+const Settings gpt = {{"data", "task:copy:length=5,symbols=9"},
+                      {"layers", "3"},
+                      {"heads", "2"},
+                      {"width", "16"},
+                      {"seed", "3"},
+                      {"dropout", "0.5"}},
+               mlp = {{"data", "blobs"}, {"hidden", "24,16,24"}, {"seed", "3"}, {"dropout", "0.5"}};
+
+std::vector<double> gradients_of_one_step(const Settings& settings) {
+  Training training(settings);
+  Learner learner(training.config, training.problem, 3, training.device, training.dtype);
+  learner.parameters.forget_gradients();
+  learn(learner, training.problem, training.problem.throw_away(8), {true, 3, 0}, 1);
+  learner.parameters.complete_gradients();
+  return learner.parameters.gradients().doubles();
+}
+
+size_t peak_of(const Settings& settings) {
+  Training training(settings);
+  return static_cast<size_t>(*training.trainer.run().memory.peak_bytes);
+}
+
+}  // namespace
+
+// Fault: the mask is drawn anew, so that gradients belong to another sample.
+TEST_CASE("with dropout the gradients of a step are bitwise those without --recompute, on every device") {
+  for (const char* device : {"cpu", "emulated"})
+    for (const Settings& model : {gpt, with(mlp, {{"activation", "relu"}}), with(mlp, {{"activation", "gelu"}})}) {
+      const Settings base = with(model, {{"device", device}});
+      const std::vector<double> plain = gradients_of_one_step(base);
+      for (const char* recompute : {"blocks", "every=2", "every=3"}) {
+        INFO(model[0].value << " on " << device << ", " << recompute);
+        CHECK(gradients_of_one_step(with(base, {{"recompute", recompute}})) == plain);
+      }
+    }
+}
+
+// Fault: only one setting of the knob was ever tried.
+TEST_CASE("trained weights are bitwise those without --recompute, with accumulation and as a graph") {
+  for (const Settings& model : {gpt, mlp})
+    for (const Settings& how : {Settings{{"device", "cpu"}}, Settings{{"device", "emulated"}, {"graph", "on"}}}) {
+      const Settings base =
+          with(with(model, how), {{"steps", "4"}, {"batch", "4"}, {"accumulate", "4"}, {"eval-every", "100"}});
+      const std::vector<double> plain = trained_weights(base);
+      for (const char* recompute : {"blocks", "every=1", "every=2", "every=3"}) {
+        INFO(model[0].value << " on " << how[0].value << ", " << recompute);
+        CHECK(trained_weights(with(base, {{"recompute", recompute}})) == plain);
+      }
+    }
+}
+
+TEST_CASE("--recompute takes less memory at the peak") {
+  const Settings base = {{"data", "task:copy:length=20,symbols=9"},
+                         {"layers", "6"},
+                         {"heads", "2"},
+                         {"width", "32"},
+                         {"batch", "64"},
+                         {"steps", "2"},
+                         {"eval-every", "100"}};
+  const size_t none = peak_of(base), blocks = peak_of(with(base, {{"recompute", "blocks"}})),
+               halves = peak_of(with(base, {{"recompute", "every=3"}}));
+  MESSAGE("peak: none " << none << ", every=3 " << halves << ", blocks " << blocks);
+  CHECK(blocks < halves);
+  CHECK(halves < none);
+}
+
+TEST_CASE("a segment of more parts than the model has is refused with the most it can have") {
+  CHECK_THROWS_WITH_AS(trained_weights(with(gpt, {{"recompute", "every=4"}})),
+                       "--recompute every=4: the gpt has only 3 blocks: use every=3 or less", UsageError);
+  CHECK_THROWS_WITH_AS(trained_weights(with(mlp, {{"recompute", "every=5"}})),
+                       "--recompute every=5: the mlp has only 3 hidden layers: use every=3 or less", UsageError);
+  for (const char* wrong : {"every=0", "every=", "block", "budget=", "budget=-1", "every=1.5"}) {
+    INFO(wrong);
+    CHECK_THROWS_WITH_AS(Training(with(gpt, {{"recompute", wrong}})),
+                         doctest::Contains("needs none, blocks, every=K (K blocks or hidden layers at a time) or "
+                                           "budget=SIZE, such as budget=512KiB"),
+                         UsageError);
+  }
+}
+
+TEST_CASE("gradcheck passes, and the tape is drawn, with --recompute") {
+  const std::vector<std::string> model = {"--data",   "task:copy:length=4,symbols=9",
+                                          "--layers", "2",
+                                          "--heads",  "2",
+                                          "--width",  "16",
+                                          "--json",   "--dropout",
+                                          "0.2",      "--recompute",
+                                          "blocks"};
+  for (const char* command : {"gradcheck", "graph"}) {
+    std::vector<std::string> words = model;
+    words.insert(words.begin(), command);
+    const Outcome outcome = tapedeck::test::tapedeck(words);
+    INFO(outcome.out << outcome.err);
+    REQUIRE(outcome.code == exit_done);
+    if (std::string(command) == "gradcheck") continue;
+    size_t parts = 0;
+    const Json document = outcome.json();
+    for (const Json& node : document["nodes"]) parts += node["op"] == "recompute";
+    CHECK(parts == 2);
+  }
+}
