@@ -134,6 +134,8 @@ std::string with_hint(const std::string& message, const Config& config) {
     const bool fits = of_model ? config.model == of || !find_option("model", bit) : config.data.starts_with(of);
     if (find_option(option, bit) && fits) list += fmt::format("{}--{}", list.empty() ? "a smaller " : ", ", option);
   }
+  if (find_option("recompute", bit) && config.model == "gpt" && config.recompute == Recompute())
+    list += ", --recompute blocks";
   if (config.memory_limit)
     list += fmt::format("{}a --memory-limit above {} bytes", list.empty() ? "" : " or ", *config.memory_limit);
   return fmt::format("{}: try {}", message, list.empty() ? "a machine with more memory" : list);
