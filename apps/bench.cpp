@@ -12,84 +12,11 @@
 #include "apps/bench_turns.h"
 #include "apps/cli.h"
 #include "apps/commands.h"
-#include "apps/device_time.h"
-#include "apps/experiment.h"
-#include "apps/models/mlp.h"
 #include "apps/peaks.h"
-#include "apps/stats.h"
-#include "engine/step_graph.h"
+#include "apps/step_bench.h"
 
 namespace tapedeck {
 namespace {
-
-constexpr int64_t features = 784, classes = 10;
-constexpr int warmup_steps = 5;
-
-class StepBench {
- public:
-  StepBench(const Config& config, int64_t batch, Device device, DType dtype, bool graph)
-      : batch(batch),
-        device_(device),
-        model_(features, config.hidden, classes, find_activation(config.activation), config.dropout),
-        parameters_(model_, device, dtype, static_cast<uint64_t>(config.seed)),
-        optimizer_(parameters_, optimizer_rule(config)),
-        rate_(config.lr) {
-    set_recompute(model_, config.recompute);
-    Tensor::empty({batch, features}, DType::f32, device);  // a batch too large is refused before the host fills up
-    std::vector<float> x;
-    std::vector<int32_t> labels;
-    for (int64_t i = 0; i < batch * features; ++i)
-      x.push_back(uniform01(random_bits(1, 0, site_of("bench"), static_cast<uint64_t>(i)).word[0]));
-    for (int64_t i = 0; i < batch; ++i) labels.push_back(static_cast<int32_t>(i % classes));
-    const Tensor plain = Tensor::from(x, {batch, features}, device);
-    x_ = dtype == DType::f32 ? plain : cast(plain, dtype);
-    labels_ = Tensor::from(labels, {batch}, device);
-    graph_.emplace(device, graph);
-  }
-
-  void round(int64_t steps) {
-    const auto step = [this] { graph_->run({}, [this] { ask(); }); };
-    for (int i = 0; i < warmup_steps; ++i) step();  // caches hold another batch size's data now
-    const size_t before = milliseconds_.size();
-    for (const WorkTime& took : time_work(device_, steps, step)) milliseconds_.push_back(took.device * 1e3);
-    round_medians_.push_back(median(std::span(milliseconds_).subspan(before)));
-    asked_ += warmup_steps + steps;
-    const StepState state = optimizer_.state().read();
-    CHECK(state.updates == asked_ && state.norm > 0,
-          "{} of {} steps changed the weights, the last gradient norm is {}: this does not train", state.updates,
-          asked_, state.norm);
-  }
-
-  double flops() const { return model_.training_flops() * static_cast<double>(batch); }
-  const StepGraph& graph() const { return *graph_; }
-  const std::vector<double>& milliseconds() const { return milliseconds_; }
-  const std::vector<double>& round_medians() const { return round_medians_; }
-
-  const int64_t batch;
-
- private:
-  void ask() {
-    parameters_.forget_gradients();
-    StepState* const state = optimizer_.state().ptr();
-    {
-      Tape tape;
-      const Tensor loss = cross_entropy(model_(x_, {true, 1, 0, &state->batches}), labels_);
-      tape.backward(loss);
-      end_batch(state, loss, 1, batch);
-    }
-    optimizer_.advance({.schedule = {.base = rate_}});
-  }
-
-  const Device device_;
-  Mlp model_;
-  ParameterSet parameters_;
-  Optimizer optimizer_;
-  double rate_;
-  Tensor x_, labels_;
-  int64_t asked_ = 0;
-  std::vector<double> milliseconds_, round_medians_;
-  std::optional<StepGraph> graph_;  // dies before what its graph uses
-};
 
 struct Entry {
   int64_t batch;
@@ -137,9 +64,9 @@ std::string ratio_line(const Json& row) {
 std::string header(const Config& config, Device device) {
   std::string hidden;
   for (const int64_t width : config.hidden) hidden += fmt::format("{}-", width);
-  return fmt::format("mlp {}-{}{}, {}, {} on {}, {} thread{}; {} warm-up steps left out\n", features, hidden, classes,
-                     config.optimizer, config.precision, name(device), threads(), threads() == 1 ? "" : "s",
-                     warmup_steps) +
+  return fmt::format("mlp {}-{}{}, {}, {} on {}, {} thread{}; {} warm-up steps left out\n", StepBench::features, hidden,
+                     StepBench::classes, config.optimizer, config.precision, name(device), threads(),
+                     threads() == 1 ? "" : "s", StepBench::warmup_steps) +
          fmt::format("{:>6} {:>10} {:>10} {:>10} {:>10} {:>7} {:>12} {:>9} {:>8}\n", "batch", "step", "median ms",
                      "5 %", "95 %", "n", "examples/s", "GFLOP/s", "of peak");
 }
@@ -155,7 +82,7 @@ int run_bench_step(const Config& config) {
   if (device == Device::cpu) peaks = measure_peaks();
 
   document["peak_gflops"] = peaks ? Json(peaks->gemm.best) : Json();
-  document["warmup_steps"] = warmup_steps;
+  document["warmup_steps"] = StepBench::warmup_steps;
 
   Turns turns(config);
   turns.print(header(config, device));
@@ -175,8 +102,7 @@ int run_bench_step(const Config& config) {
       if (!entry.fits) continue;
       turns.say(round, entry.size());
       entry.fits = turns.fit(entry.size(), [&] {
-        if (round == 0)
-          entry.bench = std::make_unique<StepBench>(config, entry.batch, device, find_precision(config), entry.graph);
+        if (round == 0) entry.bench = std::make_unique<StepBench>(config, entry.batch, device, entry.graph);
         entry.bench->round(steps(entry.batch));
       });
       if (!entry.fits) entry.bench.reset();  // its memory is the others'

@@ -3,6 +3,7 @@
 #include <fmt/format.h>
 
 #include <CLI/CLI.hpp>
+#include <algorithm>
 #include <cerrno>
 #include <cstring>
 #include <filesystem>
@@ -33,9 +34,11 @@ std::string help(const Command& command) {
   Config defaults;
   for (const Option& option : all_options()) {
     if (!(option.commands & bit)) continue;
-    const bool positional = option.form == Option::Form::positional;
+    const bool positional = option.is_positional();
     std::string name = (positional ? "" : "--") + std::string(option.name);
-    if (positional) positionals += fmt::format(" {}", option.name);
+    if (positional)
+      positionals +=
+          option.form == Option::Form::word ? fmt::format(" [{}]", option.name) : fmt::format(" {}", option.name);
     std::string notes(option.choices);
     if (!positional && !option.is_flag()) {
       const std::string value = option.fallback ? option.fallback : value_text(defaults, option);
@@ -86,7 +89,7 @@ struct Parser {
   }
 
   static void add(CLI::App& node, const Option& option) {
-    const bool positional = option.form == Option::Form::positional;
+    const bool positional = option.is_positional();
     const std::string name = (positional ? "" : "--") + std::string(option.name);
     CLI::Option* added = option.is_flag() ? node.add_flag(name) : node.add_option(name);
     if (!option.is_flag()) added->expected(positional ? 1 : 0, 1);  // a missing value is an empty text
@@ -99,9 +102,10 @@ std::vector<Setting> settings(const CLI::App& leaf, unsigned command) {
   std::vector<Setting> out;
   for (const Option& option : all_options()) {
     if (!(option.commands & command)) continue;
-    const bool positional = option.form == Option::Form::positional;
+    const bool positional = option.is_positional();
     const CLI::Option* given = leaf.get_option((positional ? "" : "--") + std::string(option.name));
-    if (given->empty() && positional) throw UsageError(fmt::format("{} is missing: {}", option.name, option.help));
+    if (given->empty() && option.form == Option::Form::positional)
+      throw UsageError(fmt::format("{} is missing: {}", option.name, option.help));
     for (const std::string& value : given->results()) out.push_back({option.name, value});
   }
   return out;
@@ -180,6 +184,19 @@ int run_parsed(const Parser& parser, std::span<const Command> commands, const ch
   return exit_done;
 }
 
+// The words of the line, last first, as CLI11 wants them. It takes no value that begins like an option, which that of
+// compare's --a is: the two are joined to one word.
+std::vector<std::string> words_from_the_last(int argc, const char* const* argv) {
+  std::vector<std::string> words;
+  for (int i = 1; i < argc; ++i) {
+    const std::string word = argv[i];
+    const bool side = std::string_view(argv[1]) == "compare" && (word == "--a" || word == "--b") && i + 1 < argc;
+    words.push_back(side ? word + "=" + argv[++i] : word);
+  }
+  std::reverse(words.begin(), words.end());
+  return words;
+}
+
 int report(const char* command, std::string_view message, ExitCode code) {
   std::cout.flush();  // what was printed before stands before the message
   std::cerr << "tapedeck" << (*command ? " " : "") << command << ": " << message << std::endl;
@@ -193,7 +210,7 @@ int run_command_line(int argc, const char* const* argv, std::span<const Command>
   int code = exit_failed;
   try {
     Parser parser(commands);
-    parser.app.parse(argc, argv);
+    parser.app.parse(words_from_the_last(argc, argv));
     code = run_parsed(parser, commands, running);
     errno = 0;
     if (!std::cout.flush() || std::fflush(stdout) != 0)

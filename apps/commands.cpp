@@ -7,6 +7,8 @@ std::span<const Command> all_commands() {
   static constexpr Command kCommands[] = {
       {"train", "train a model and report the time to the target",
        "tapedeck train --data mnist --data-dir mnist --hidden 512,512 --target accuracy=0.97", run_train},
+      {"compare", "two configurations over the same seeds: errors, decisions, step time, result",
+       "tapedeck compare precision --data mnist --data-dir mnist --epochs 3 --seeds 5", run_compare},
       {"evaluate", "score a saved model: accuracy, loss, confusion matrix",
        "tapedeck evaluate runs/mlp-digits-001 --split test", run_evaluate},
       {"generate", "let a trained gpt write, or answer a question of its task",
@@ -27,6 +29,8 @@ std::span<const Command> all_commands() {
        "tapedeck bench launch --device emulated", run_bench_launch},
       {"bench attention", "time fused attention against the composed form, and the memory of both",
        "tapedeck bench attention --heads 6 --width 384", run_bench_attention},
+      {"bench precision", "time the training step in 32 and 16 bits, and what each saves and errs",
+       "tapedeck bench precision --batches 512,2048", run_bench_precision},
       {"bench recompute", "time a gpt's step by what it computes again in backward, and the memory of it",
        "tapedeck bench recompute --layers 12 --width 128", run_bench_recompute},
       {"data list", "name the data sets", "tapedeck data list", run_data_list},

@@ -7,6 +7,7 @@
 namespace tapedeck {
 
 int run_train(const Config& config);            // train.cpp
+int run_compare(const Config& config);          // compare.cpp
 int run_evaluate(const Config& config);         // evaluate.cpp
 int run_generate(const Config& config);         // generate.cpp
 int run_inspect(const Config& config);          // inspect.cpp
@@ -21,6 +22,7 @@ int run_data_fetch(const Config& config);       // data_fetch.cpp
 int run_bench_step(const Config& config);       // bench.cpp
 int run_bench_loader(const Config& config);     // bench_loader.cpp
 int run_bench_launch(const Config& config);     // bench_launch.cpp
+int run_bench_precision(const Config& config);  // bench_precision.cpp
 int run_bench_attention(const Config& config);  // bench_attention.cpp
 int run_bench_recompute(const Config& config);  // bench_recompute.cpp
 

@@ -2,6 +2,7 @@
 
 #include <fmt/format.h>
 
+#include <charconv>
 #include <nlohmann/json.hpp>
 
 #include "apps/config_file.h"
@@ -9,6 +10,7 @@
 #include "data/catalog.h"
 #include "engine/check.h"
 #include "engine/device.h"
+#include "ops/loss_scaler.h"
 
 namespace tapedeck {
 namespace {
@@ -82,7 +84,7 @@ void check_model_options(const Config& c) {
                                      c.model, other, other));
   };
   if (c.model == "gpt") refuse("mlp", {"hidden", "activation"});
-  if (c.model == "mlp" && c.command != "bench attention") refuse("gpt", {"layers", "heads", "width", "untied"});
+  if (c.model == "mlp" && c.command != "bench attention") refuse("gpt", {"layers", "heads", "width", "untied", "attention"});
   if (c.model == "gpt" && c.width % c.heads != 0)
     throw UsageError(
         fmt::format("--width {} --heads {}: heads share the width, so it must be a multiple of them; try "
@@ -90,8 +92,26 @@ void check_model_options(const Config& c) {
                     c.width, c.heads, (c.width / c.heads + 1) * c.heads));
 }
 
+void check_precision(const Config& c) {
+  const bool half = c.precision == "fp16" || c.precision == "bf16";
+  if (half && c.command == "gradcheck")
+    throw UsageError(fmt::format(
+        "--precision {}: the gradients of 16-bit numbers are too coarse to check by differences; use fp32 or "
+        "fp64, and `tapedeck compare` for what 16 bits change",
+        c.precision));
+  for (const char* option : {"loss-scale", "loss-scale-floor"})
+    if (c.precision != "fp16" && c.origin(option) == Origin::flag)
+      throw UsageError(
+          fmt::format("--{}: belongs to --precision fp16, whose small gradients would be 0 without a scale; {} has the "
+                      "range that it "
+                      "needs; leave it out",
+                      option, c.precision));
+  scaler_rule(c);  // throws where the scale is none
+}
+
 void check_together(Config& c) {
   check_model_options(c);
+  check_precision(c);
   if (c.command == "bench step" && c.recompute.kind == Recompute::Kind::budget)
     throw UsageError(fmt::format("--recompute {}: bench step measures several batches: use none, blocks or every=K",
                                  to_text(c.recompute)));
@@ -128,7 +148,7 @@ void apply_flags(Config& config, const std::vector<Setting>& flags, unsigned com
     const Option* option = find_option(name, command);
     if (!option)
       throw UsageError(fmt::format("unknown option --{}; the nearest is --{}", name, nearest_option(name, command)));
-    const bool positional = option->form == Option::Form::positional;
+    const bool positional = option->is_positional();
     if (config.origin(option->name) == Origin::flag)
       throw UsageError(fmt::format("--{} is given twice, the second time with \"{}\"; give it once", name, value));
     set_value(config, *option, value, (positional ? "" : "--") + std::string(option->name));
@@ -146,6 +166,18 @@ void refuse_beside_resume(const Config& flags) {
 }
 
 }  // namespace
+
+ScalerRule scaler_rule(const Config& c) {
+  if (c.precision != "fp16") return {};
+  if (c.loss_scale == "dynamic") return {.kind = ScalerRule::Kind::dynamic, .floor = c.loss_scale_floor};
+  double scale = 0;
+  const char* const end = c.loss_scale.data() + c.loss_scale.size();
+  const auto [last, error] = std::from_chars(c.loss_scale.data(), end, scale);
+  if (error != std::errc() || last != end || !(scale > 0 && scale <= 0x1p120))
+    throw UsageError(
+        fmt::format("--loss-scale got \"{}\", needs dynamic, or a number above 0 such as 1024", c.loss_scale));
+  return {.kind = ScalerRule::Kind::fixed, .initial = scale};
+}
 
 std::string to_text(const Target& target) { return fmt::format("{}={}", target.metric, target.value); }
 

@@ -44,6 +44,7 @@ struct Config {
   std::string activation = "relu";            // relu, gelu, gelu_erf, silu, tanh, sigmoid
   int64_t layers = 2, heads = 4, width = 64;  // of gpt
   bool untied = false;                        // gpt: the head has weights of its own
+  std::string attention = "fused";            // gpt; or composed
   double dropout = 0;
   std::string loss = "cross_entropy";  // or mse
 
@@ -75,7 +76,10 @@ struct Config {
   std::optional<double> clip;       // largest gradient norm
 
   // Machine
-  std::string precision = "fp32";       // or fp64; gradcheck: fp64
+  std::string precision = "fp32";      // fp32, fp16, bf16, fp64; gradcheck: fp64
+  std::string loss_scale = "dynamic";  // of fp16; or a number
+  double loss_scale_floor = 1e-4;
+  bool log_underflow = false;
   std::string device = "auto";          // auto, cpu, cuda, cuda:1, emulated
   std::string graph = "auto";           // auto, on, off
   Recompute recompute;                  // train, gradcheck, graph, bench step
@@ -94,6 +98,8 @@ struct Config {
   std::string config_file;
 
   // Of single commands
+  std::string preset, side_a, side_b;                   // compare
+  int64_t seeds = 5;                                    // compare
   std::string run;                                      // evaluate, export: the run folder, or a weights file in it
   std::string predictions;                              // evaluate: file to write, empty: none
   std::string split = "test";                           // evaluate: train, validation, test, all
@@ -124,6 +130,9 @@ struct Setting {  // one flag as it stood on the command line: "lr", "1e-3"
 // The configuration of a command: flags over environment over --config file over defaults, checked as a whole.
 // Throws UsageError with one sentence: unknown or repeated option, value, range, or two that exclude each other.
 Config configure(std::string_view command, const std::vector<Setting>& flags, const char* omp_num_threads = nullptr);
+
+struct ScalerRule;
+ScalerRule scaler_rule(const Config& config);  // of --precision and --loss-scale; throws UsageError for no scale
 
 // The configuration that a run folder was made with, all of its values from its config.json. Throws UsageError where
 // the folder holds none, or one that read_config_file (config_file.h) refuses.

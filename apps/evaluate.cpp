@@ -145,7 +145,7 @@ int run_evaluate(const Config& asked) {
         text("--predictions: {} has sequences, not one answer each: see `tapedeck generate`", data.set.name));
   const Problem problem(std::move(data.set), run.loss == "mse", device, dtype);
   const auto model = make_model(run, problem);
-  const ParameterSet parameters(*model, device, dtype, static_cast<uint64_t>(run.seed));
+  ParameterSet parameters(*model, device, dtype, static_cast<uint64_t>(run.seed));
   const Dataset& set = problem.data();
   load_weights(parameters, saved.bytes, saved.source, data_text(set.name, set.features, set.classes));
 

@@ -9,8 +9,10 @@
 #include "apps/feed.h"
 #include "apps/models/mlp.h"
 #include "engine/backend.h"
+#include "engine/gemm_devices.h"
 #include "engine/gpu.h"
 #include "engine/step_graph.h"
+#include "engine/tape_watch.h"
 
 namespace tapedeck {
 
@@ -28,8 +30,17 @@ Device prepare_machine(const Config& config) {
 }
 
 void say_why_on_cpu(const Config& config) {
-  if (config.device != "auto" || config.quiet || !built_with_cuda()) return;
-  if (const std::string why = why_no_cuda(); !why.empty()) std::cerr << fmt::format("computing on the CPU: {}\n", why);
+  if (config.quiet) return;
+  const std::string why = why_no_cuda();
+  if (config.device == "auto" && built_with_cuda() && !why.empty())
+    std::cerr << fmt::format("computing on the CPU: {}\n", why);
+  const bool on_cpu = config.device == "cpu" || (config.device == "auto" && !why.empty());
+  if (!on_cpu) return;
+  if (config.precision == "fp16")
+    std::cerr << "fp16 on a CPU: products are made in fp32 of converted copies, so it is for study, not for speed\n";
+  if (config.precision == "bf16" && !bf16_products_are_fast())
+    std::cerr << "bf16 here: the processor or the build has no products of bf16, so they are made in fp32 of converted "
+                 "copies, and no faster\n";
 }
 
 Config with_device_named(const Config& config, Device device) {
@@ -38,7 +49,11 @@ Config with_device_named(const Config& config, Device device) {
   return named;
 }
 
-DType find_precision(const Config& config) { return config.precision == "fp64" ? DType::f64 : DType::f32; }
+DType find_precision(const Config& config) {
+  if (config.precision == "fp64") return DType::f64;
+  if (config.precision == "fp16") return DType::f16;
+  return config.precision == "bf16" ? DType::bf16 : DType::f32;
+}
 
 bool graph_wanted(const Config& config, Device device) {
   return config.graph == "on" || (config.graph == "auto" && device == Device::cuda);
@@ -51,7 +66,8 @@ GptShape gpt_shape(const Config& config, int64_t context, int64_t vocabulary) {
           .heads = config.heads,
           .width = config.width,
           .tied = !config.untied,
-          .dropout = config.dropout};
+          .dropout = config.dropout,
+          .composed = config.attention == "composed"};
 }
 
 void set_recompute(Network& model, const Recompute& recompute) {
@@ -114,7 +130,7 @@ Schedule make_schedule(const Config& config, const Problem& problem) {
 Learner::Learner(const Config& config, const Problem& problem, uint64_t seed, Device device, DType dtype)
     : model(make_model(config, problem)),
       parameters(*model, device, dtype, seed),
-      state(device),
+      state(device, {.scaler = first_state(scaler_rule(config))}),
       optimizer(parameters, optimizer_rule(config), state) {}
 
 Model Learner::scoring() const {
@@ -125,9 +141,18 @@ size_t learn(Learner& learner, const Problem& problem, const Inputs& inputs, con
   Tape tape;
   const Tensor loss = problem.loss((*learner.model)(inputs.x, pass), inputs);
   const size_t saved = tape.saved_bytes();
-  tape.backward(loss, share);
+  tape.backward(loss, seed_of(learner.state.ptr(), loss, share));
   end_batch(learner.state.ptr(), loss, share, inputs.x.rows());
   return saved;
+}
+
+std::string first_broken(Learner& learner, const Problem& problem, const Inputs& inputs, uint64_t seed) {
+  const StepState before = learner.state.read();
+  const FiniteWatch watch;
+  learner.parameters.forget_gradients();
+  learn(learner, problem, inputs, {true, seed, 0, &learner.state.ptr()->batches}, 1);
+  learner.state.write(before);
+  return watch.first();
 }
 
 void warm_up(const Config& config, const Problem& problem, Device device, DType dtype) {
@@ -196,10 +221,10 @@ MemoryForecast forecast_memory(const Config& config, const Problem& problem, Dev
   const double between = at_batch(one.between, two.between) - (graph ? in_place : 0);
   const size_t fed =
       feed_bytes(problem, config.batch, config.workers.value_or(default_workers(problem)), config.prefetch);
-  const size_t values = learner.parameters.values().bytes();
+  const ParameterSet& parameters = learner.parameters;
   return {static_cast<size_t>(std::max(step, between + scoring)) + fed,
-          values,
-          values,
+          parameters.value_bytes(),
+          parameters.gradients().bytes(),
           learner.optimizer.state_bytes(),
           fed,
           static_cast<size_t>(at_batch(one.saved, two.saved))};

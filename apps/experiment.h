@@ -12,12 +12,12 @@ namespace tapedeck {
 
 // Sets threads and memory limit, and says which device the configuration means.
 Device prepare_machine(const Config& config);
-// A line on stderr where --device auto took the CPU in a build with CUDA (without, nobody expects a GPU): once nothing
-// is left that could be refused.
+// Lines on stderr where --device auto took the CPU in a build with CUDA (without, nobody expects a GPU), and where 16
+// bits will not be faster: once nothing is left that could be refused.
 void say_why_on_cpu(const Config& config);
 // With the name of the device that `auto` stands for here: a run is recorded, and goes on, with what it was made with.
 Config with_device_named(const Config& config, Device device);
-DType find_precision(const Config& config);
+DType find_precision(const Config& config);              // what the model computes in
 bool graph_wanted(const Config& config, Device device);  // whether steps are captured and replayed
 
 GptShape gpt_shape(const Config& config, int64_t context, int64_t vocabulary);
@@ -46,6 +46,11 @@ struct Learner {
 // One forward and backward pass, without waiting for it; gradients and the loss gather with this share of the step, and
 // the state moves on by one batch. Returns the bytes that forward saved for backward.
 size_t learn(Learner& learner, const Problem& problem, const Inputs& inputs, const Pass& pass, double share);
+
+// Where the first number of a batch's forward and backward pass lies that is not finite: "output of linear at
+// mlp.hidden0", "output gradient of …"; empty: all are finite. Waits for the device at each op; nothing of the run
+// changes.
+std::string first_broken(Learner& learner, const Problem& problem, const Inputs& inputs, uint64_t seed);
 
 // Runs three steps on made-up examples with a learner that is then thrown away, so that first-touch and code generation
 // are paid before the clock runs; nothing of the real run changes.

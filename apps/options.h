@@ -26,7 +26,9 @@ enum CommandBit : unsigned {
   kGenerate = 8192,
   kInspect = 16384,
   kBenchAttention = 32768,
-  kBenchRecompute = 65536
+  kCompare = 65536,
+  kBenchPrecision = 131072,
+  kBenchRecompute = 262144
 };
 unsigned command_bit(std::string_view command);  // "data info" -> kDataInfo; 0 for a command that takes no option
 
@@ -40,7 +42,7 @@ struct Range {
 };
 
 struct Option {
-  enum class Form { plain, positional, size };  // size: bytes, written 512MiB
+  enum class Form { plain, positional, word, size };  // word: positional, may be missing; size: bytes, written 512MiB
   // A resumed run takes the option from its folder, and given again it must be the same, unless --force is given; where
   // the saved weights would not fit another value (shape), in spite of it. What says when the run ends may differ
   // (length), and so may what touches no result (free). Or it belongs to the process alone (own).
@@ -58,6 +60,7 @@ struct Option {
   OnResume resume = OnResume::same;
   bool of_one_run = false;  // not taken over when a run's config.json serves as --config (out, force, …)
 
+  bool is_positional() const { return form == Form::positional || form == Form::word; }
   bool is_flag() const { return std::holds_alternative<bool Config::*>(member); }
 };
 

@@ -35,6 +35,8 @@ unsigned command_bit(std::string_view command) {
                {"bench loader", kBenchLoader},
                {"bench launch", kBenchLaunch},
                {"bench attention", kBenchAttention},
+               {"compare", kCompare},
+               {"bench precision", kBenchPrecision},
                {"bench recompute", kBenchRecompute}};
   for (const auto& [name, bit] : kBits)
     if (name == command) return bit;

@@ -57,7 +57,7 @@ Inputs Problem::memory(Shape examples, DType dtype, Device device) const {
   if (sequences()) return {Tensor::empty(examples, DType::i32, device), Tensor::empty(examples, DType::i32, device)};
   const int64_t count = examples[0];
   return {Tensor::empty(examples, dtype, device),
-          regression_ ? Tensor::empty({count, 1}, dtype, device) : Tensor::empty({count}, DType::i32, device)};
+          regression_ ? Tensor::empty({count, 1}, sums_of(dtype), device) : Tensor::empty({count}, DType::i32, device)};
 }
 Inputs Problem::empty_stored(int64_t count, Device device) const {
   return memory({count, data_.features}, DType::f32, device);
@@ -65,8 +65,8 @@ Inputs Problem::empty_stored(int64_t count, Device device) const {
 Inputs Problem::empty(int64_t count) const { return memory({count, data_.features}, dtype_, device_); }
 
 Inputs Problem::converted(const Inputs& stored) const {
-  const auto computed = [&](const Tensor& x) { return x.dtype == DType::i32 ? x : cast(x, dtype_); };
-  return {computed(stored.x), computed(stored.answer)};
+  const auto as = [&](DType dtype, const Tensor& x) { return x.dtype == DType::i32 ? x : cast(x, dtype); };
+  return {as(dtype_, stored.x), as(sums_of(dtype_), stored.answer)};
 }
 
 void Problem::gather_rows(std::span<const int32_t> rows, void* x, void* answer) const {
@@ -92,7 +92,7 @@ Inputs Problem::throw_away(int64_t count, int64_t features) const {
 }
 
 Tensor Problem::loss(const Tensor& output, const Inputs& inputs) const {
-  if (regression_) return mse(output, inputs.answer);
+  if (regression_) return mse(cast(output, inputs.answer.dtype), inputs.answer);  // numbers to predict stay as they are
   if (!sequences()) return cross_entropy(output, inputs.answer);
   const int64_t tokens = inputs.answer.count();
   return cross_entropy(reshape(output, {tokens, outputs()}), reshape(inputs.answer, {tokens}));

@@ -29,6 +29,14 @@ Json score_json(const Score& s) {
 }
 Score score(const Json& j) { return {number(j.at("loss")), unless_null(j.at("accuracy"), number), j.at("examples")}; }
 
+Json scaler_json(const ScalerState& s) {
+  return {{"scale", s.scale},     {"good", s.good},       {"in_a_row", s.in_a_row},
+          {"skipped", s.skipped}, {"growths", s.growths}, {"backoffs", s.backoffs}};
+}
+ScalerState scaler(const Json& j) {
+  return {j.at("scale"), j.at("good"), j.at("in_a_row"), j.at("skipped"), j.at("growths"), j.at("backoffs")};
+}
+
 Json tracker_json(const TargetTracker& t) {
   const TargetTracker::State& s = t.state();
   return {{"metric", t.target().metric},
@@ -55,6 +63,7 @@ Json to_json(const RunState& s) {
                    {"loss", s.window.loss},
                    {"seconds", s.window.seconds}};
   out["schedule"] = {{"total", s.schedule.total}, {"bent_at", s.schedule.bent_at}, {"bent_done", s.schedule.bent_done}};
+  out["loss_scale"] = scaler_json(s.scaler);
   out["last_evaluation"] = s.last_evaluation;
   out["logged"] = {{"examples", s.logged.examples}, {"sum", s.logged.sum}};
   out["validation"] = or_null(s.validation, score_json);
@@ -74,6 +83,7 @@ RunState run_state(const Json& j) {
   const Json& schedule = j.at("schedule");
   s.schedule.total = schedule.at("total"), s.schedule.bent_at = schedule.at("bent_at");
   s.schedule.bent_done = schedule.at("bent_done");
+  if (j.contains("loss_scale")) s.scaler = scaler(j.at("loss_scale"));  // older ones had none to keep
   s.last_evaluation = j.at("last_evaluation");
   s.logged = {j.at("logged").at("examples"), number(j.at("logged").at("sum"))};
   s.validation = unless_null(j.at("validation"), score);

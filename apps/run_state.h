@@ -6,6 +6,7 @@
 
 #include "apps/meter.h"
 #include "apps/problem.h"
+#include "ops/loss_scaler.h"
 #include "ops/schedule.h"
 
 namespace tapedeck {
@@ -31,6 +32,7 @@ struct RunState {
   } window;
 
   Schedule schedule;
+  ScalerState scaler = {};      // on the device too; a checkpoint asks it
   int64_t last_evaluation = 0;  // step
   std::vector<LossSum> losses;  // of each step since the last full epoch began, and at least 100
   LossSum logged;               // since the last line of metrics

@@ -3,6 +3,7 @@
 #include <fmt/format.h>
 
 #include <iostream>
+#include <nlohmann/json.hpp>
 
 #include "apps/commands.h"
 #include "apps/data_record.h"
@@ -13,6 +14,7 @@
 #include "apps/resume.h"
 #include "apps/train_report.h"
 #include "apps/trainer.h"
+#include "apps/underflow.h"
 
 namespace tapedeck {
 namespace {
@@ -52,6 +54,7 @@ Problem load_problem(const Config& config, Device device, TrainingClock& clock) 
 struct Ending {
   Summary summary;
   std::string report;
+  Json document;
 };
 
 // One seed, in its folder. `earlier` is null for a run that begins. On failure a run that had begun just now and has
@@ -73,8 +76,16 @@ Ending train_in(RunFolder& folder, const Earlier* earlier, const Config& config,
   folder.write("summary.json", to_json(summary));
   if (summary.status == "diverged")
     std::cerr << fmt::format("tapedeck train: seed {}: {}", config.seed, trainer.reason()) << std::endl;
-  return {summary, run_report(summary, trainer, problem) + milestones(folder.path() / "metrics.jsonl") +
-                       fmt::format("saved in {}\n", folder.path().string())};
+  Ending end{summary, run_report(summary, trainer, problem) + milestones(folder.path() / "metrics.jsonl"),
+             to_json(summary)};
+  if (config.log_underflow) {
+    const double scale = summary.loss_scale.final.value_or(ScalerRule().initial);
+    const std::vector<LayerUnderflow> layers = underflow(config, device, trainer.learner(), scale);
+    end.report += underflow_text(layers, scale);
+    end.document["underflow"] = underflow_json(layers, scale);
+  }
+  end.report += fmt::format("saved in {}\n", folder.path().string());
+  return end;
 } catch (...) {
   folder.abandon();
   throw;
@@ -98,7 +109,7 @@ int train_once(const Config& asked, Device device) {
   const Interruption signals;
   try {
     const Ending end = train_in(folder, earlier ? &*earlier : nullptr, config, problem, device, clock);
-    print_report(config, end.report, to_json(end.summary));
+    print_report(config, end.report, end.document);
     if (end.summary.status == "interrupted") say_how_to_go_on(folder.path());
     return exit_code(end.summary);
   } catch (const UsageError&) {

@@ -21,6 +21,7 @@ Trainer::Trainer(const Config& config, const Problem& problem, Device device, Tr
       problem_(problem),
       device_(device),
       dtype_(find_precision(config)),
+      scaler_(scaler_rule(config)),
       clock_(clock),
       progress_(progress),
       folder_(folder),
@@ -113,8 +114,11 @@ void Trainer::ask_for_batch() {
                                {true, static_cast<uint64_t>(config_.seed), 0, &learner_->state.ptr()->batches}, share);
     saved_bytes_ = std::max(saved_bytes_, static_cast<int64_t>(saved));
     if (last)
-      learner_->optimizer.advance(
-          {.schedule = state_.schedule, .halt = true, .records = in_flight_.records(), .ring = StepsInFlight::ring});
+      learner_->optimizer.advance({.schedule = state_.schedule,
+                                   .halt = true,
+                                   .scaler = scaler_,
+                                   .records = in_flight_.records(),
+                                   .ring = StepsInFlight::ring});
   });
   ++state_.batches;
   if (!last) return;
@@ -136,12 +140,16 @@ bool Trainer::take_in(const StepsInFlight::Finished& step) {
   const auto logging = clock_.enter(Phase::logging);
   log_step(step);
   const StepRecord& done = step.record;
-  if (done.went) return true;
+  if (done.went || !done.halted) return true;  // or skipped, and the next one goes on with a smaller scale
   // The device has changed nothing since. Steps that were asked for behind this one have not happened.
   state_.step = step.step + 1;
   state_.examples = step.total;
   state_.window = {};
   status_ = "diverged";
+  if (scaler_.on()) {
+    reason_ = overflow_text(done);
+    return false;
+  }
   reason_ = text(
       "diverged at step {}: the loss is {} and the gradient {}; no weight was changed by this step. Try a lower --lr "
       "(now {}){}",
@@ -151,6 +159,18 @@ bool Trainer::take_in(const StepsInFlight::Finished& step) {
                                  : "is so long that its norm overflows",
       done.rate, config_.clip ? "" : " or --clip 1");
   return false;
+}
+
+std::string Trainer::overflow_text(const StepRecord& done) {
+  const std::string where = first_broken(*learner_, problem_, feed_->inputs(), static_cast<uint64_t>(config_.seed));
+  return text(
+      "persistent overflow at step {}: {} steps in a row were skipped, though the loss scale is {} by now; {}. No "
+      "weight "
+      "was changed by these steps. Try --precision bf16, or a lower --lr (now {})",
+      state_.step, done.scaler.in_a_row, done.scaler.scale,
+      where.empty() ? "a checked re-run with another batch met no number that is not finite"
+                    : "in a checked re-run the first tensor that is not finite is the " + where,
+      done.rate);
 }
 
 bool Trainer::evaluation_due() const {

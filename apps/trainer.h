@@ -48,6 +48,7 @@ class Trainer {
   void ask_for_batch();        // forward and backward of one batch, and behind the last of a step its update
   bool settle(int64_t ahead);  // takes in steps that have finished until so many are left; false: the run has diverged
   bool take_in(const StepsInFlight::Finished& step);
+  std::string overflow_text(const StepRecord& done);  // why no scale helped; runs a batch again
   void evaluate_now();
   bool evaluation_due() const;
   bool over() const;  // the target is confirmed or patience is at its end
@@ -69,6 +70,7 @@ class Trainer {
   const Problem& problem_;
   const Device device_;
   const DType dtype_;
+  const ScalerRule scaler_;
   TrainingClock& clock_;
   Progress& progress_;
   RunFolder* folder_;

@@ -25,6 +25,7 @@ bool Trainer::checkpoint_due() const {
 Checkpoint Trainer::checkpoint() {
   const StepState on_device = learner_->state.read();
   state_.optimizer_steps = on_device.updates;
+  state_.scaler = on_device.scaler;
   state_.window.loss = on_device.loss;
   Checkpoint out{
       .name = checkpoint_name(state_.step, state_.window.batches, evaluation_due()), .state = {}, .files = {}};
@@ -122,7 +123,8 @@ void Trainer::restore_tensors(const Checkpoint& from) {
                                         .updates = state_.optimizer_steps,
                                         .batches = state_.batches,
                                         .cursor = state_.examples + state_.window.seen,
-                                        .loss = state_.window.loss});
+                                        .loss = state_.window.loss,
+                                        .scaler = state_.scaler});
 }
 
 // The rate is that of the options in effect, at the share of the decay that is done; see schedule.h where the length of
@@ -133,7 +135,7 @@ void Trainer::restore_schedule(const Schedule& in_effect) {
   state_.schedule.total = saved.total, state_.schedule.bent_at = saved.bent_at;
   state_.schedule.bent_done = saved.bent_done;
   if (saved.total == in_effect.total) return;
-  state_.schedule = state_.schedule.bent(state_.step, in_effect.total);
+  state_.schedule = state_.schedule.bent(state_.optimizer_steps, in_effect.total);
   const bool decays = in_effect.kind != Schedule::Kind::constant;
   progress_.message(text("the run now ends at step {} instead of {}{}", in_effect.total, saved.total,
                          decays

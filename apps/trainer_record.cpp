@@ -13,10 +13,10 @@ void Trainer::log_step(const StepsInFlight::Finished& finished) {
   const int64_t step = finished.step + 1;
   const double loss = finished.loss();
   const LossSum sum{finished.examples, loss * static_cast<double>(finished.examples)};
-  state_.losses.push_back(sum);
+  if (finished.record.went || !scaler_.on()) state_.losses.push_back(sum);  // a skipped step taught nothing
   if (step % epoch_steps_ == 0 && std::ssize(state_.losses) > std::max<int64_t>(epoch_steps_, 100))
     state_.losses.erase(state_.losses.begin(), state_.losses.end() - std::max<int64_t>(epoch_steps_, 100));
-  state_.logged.add(sum);
+  if (finished.record.went || !scaler_.on()) state_.logged.add(sum);
   const bool at_interval = step % config_.log_every == 0 || !finished.record.went || step == last_step_;
   const double seconds = clock_.training();
   progress_.update({.step = step,
@@ -28,14 +28,17 @@ void Trainer::log_step(const StepsInFlight::Finished& finished) {
                     .seconds = clock_.with_evaluation()},  // without loading and warming up
                    at_interval);
   if (!at_interval) return;
-  if (folder_)
-    folder_->append({{"step", step},
-                     {"examples", finished.total},
-                     {"seconds", seconds},
-                     {"wall_seconds", clock_.total()},
-                     {"train_loss", state_.logged.mean()},
-                     {"gradient_norm", finished.record.norm},
-                     {"lr", finished.record.rate}});
+  if (folder_) {
+    Json line = {{"step", step},
+                 {"examples", finished.total},
+                 {"seconds", seconds},
+                 {"wall_seconds", clock_.total()},
+                 {"train_loss", state_.logged.mean()},
+                 {"gradient_norm", finished.record.norm},
+                 {"lr", finished.record.rate}};
+    if (scaler_.on()) line["loss_scale"] = finished.record.scale, line["skipped"] = finished.record.scaler.skipped;
+    folder_->append(std::move(line));
+  }
   state_.logged = {};
 }
 
@@ -47,12 +50,14 @@ void Trainer::save_weights() {
 }
 
 void Trainer::fill_memory(Summary& s) const {
-  const size_t values = learner_->parameters.values().bytes(), state = learner_->optimizer.state_bytes();
+  const size_t values = learner_->parameters.value_bytes(), gradients = learner_->parameters.gradients().bytes();
+  const size_t state = learner_->optimizer.state_bytes();
   const size_t peak = backend(device_).arena().use().peak_bytes;
   s.memory.peak_bytes = peak;
-  s.memory.parameters = s.memory.gradients = values;
+  s.memory.parameters = values;
+  s.memory.gradients = gradients;
   s.memory.optimizer = state;
-  s.memory.activations_peak = peak - 2 * values - state - data_bytes_;
+  s.memory.activations_peak = peak - values - gradients - state - data_bytes_;
   s.memory.saved_activations = saved_bytes_;
   s.memory.workspace = *s.memory.activations_peak - saved_bytes_;
 }
@@ -120,6 +125,11 @@ Summary Trainer::summary() const {
     if (const auto peaks = cached_peaks()) s.peak_gflops = peaks->gemm.best;
   s.flops_per_example = learner_->model->training_flops();
   fill_memory(s);
+  if (scaler_.on()) {
+    const ScalerState scaler = learner_->state.read().scaler;
+    s.loss_scale.final = scaler.scale, s.loss_scale.skipped = scaler.skipped;
+    s.loss_scale.growths = scaler.growths, s.loss_scale.backoffs = scaler.backoffs;
+  }
   s.status = status_;
   return s;
 }

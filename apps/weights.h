@@ -14,7 +14,6 @@ std::string data_text(const std::string& name, int64_t features,
 
 // Gives every parameter its saved values. The file must hold exactly these names, shapes and number types. Throws Error
 // naming `source` and, where the data may be to blame, `data`, as data_text says it.
-void load_weights(const ParameterSet& parameters, std::string_view file, const std::string& source,
-                  const std::string& data);
+void load_weights(ParameterSet& parameters, std::string_view file, const std::string& source, const std::string& data);
 
 }  // namespace tapedeck

@@ -57,6 +57,8 @@ inline constexpr DType dtype_of = std::is_same_v<T, double>     ? DType::f64
 template <class T>
 using Acc = std::conditional_t<std::is_same_v<T, double>, double, float>;
 
+inline DType sums_of(DType d) { return d == DType::f64 ? DType::f64 : DType::f32; }  // of sums and statistics
+
 // Calls f.template operator()<T>() for the floating type that d names; the four are the ones ops compute in.
 template <class F>
 decltype(auto) with_dtype(DType d, F&& f) {

@@ -33,23 +33,21 @@ class F32Copy {  // of 16-bit numbers; empty for a null pointer
 };
 }  // namespace detail
 
-// g of 16-bit type T by `f32_gemm`, which takes the same in f32.
-template <class T>
-void gemm_by_f32(const Gemm& g, void (*f32_gemm)(const Gemm&)) {
+// g of 16-bit type T by `f32_gemm`, which takes factors of that type and everything else in f32.
+template <class T, class F>
+void gemm_into_f32(const Gemm& g, const F& f32_gemm) {
   using Copy = detail::F32Copy<T>;
-  const bool c_is_f32 = g.type_of_c() == DType::f32;
   for (int64_t index = 0; index < g.batch; ++index) {
     Gemm wide = g;
     wide.dtype = DType::f32, wide.c_dtype.reset(), wide.batch = 1;
-    T* const half_c = c_is_f32 ? nullptr : static_cast<T*>(g.c) + index * g.stride_c;
-    Copy a(static_cast<const T*>(g.a) + index * g.stride_a, g.m * g.k);
-    Copy b(static_cast<const T*>(g.b) + index * g.stride_b, g.k * g.n);
-    wide.a = a.read().data(), wide.b = b.read().data();
-    if (c_is_f32) {
+    wide.a = static_cast<const T*>(g.a) + index * g.stride_a;
+    wide.b = static_cast<const T*>(g.b) + index * g.stride_b;
+    if (g.type_of_c() == DType::f32) {
       wide.c = static_cast<float*>(g.c) + index * g.stride_c;
       f32_gemm(wide);
       continue;
     }
+    T* const half_c = static_cast<T*>(g.c) + index * g.stride_c;
     Copy c(half_c, g.m * g.n), bias(g.bias, g.n), z(g.aux_is_mask() ? nullptr : g.aux, g.m * g.n);
     wide.c = (g.beta == 0 ? c : c.read()).data();
     wide.bias = bias.read().data();
@@ -58,6 +56,17 @@ void gemm_by_f32(const Gemm& g, void (*f32_gemm)(const Gemm&)) {
     c.write_back(half_c);
     if (g.epilogue == Epilogue::bias_gelu) z.write_back(g.aux);
   }
+}
+
+// The same by a gemm that takes everything in f32.
+template <class T>
+void gemm_by_f32(const Gemm& g, void (*f32_gemm)(const Gemm&)) {
+  gemm_into_f32<T>(g, [f32_gemm](const Gemm& half) {
+    detail::F32Copy<T> a(half.a, half.m * half.k), b(half.b, half.k * half.n);
+    Gemm wide = half;
+    wide.a = a.read().data(), wide.b = b.read().data();
+    f32_gemm(wide);
+  });
 }
 
 }  // namespace tapedeck

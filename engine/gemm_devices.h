@@ -5,6 +5,7 @@
 namespace tapedeck {
 
 void gemm_on_cpu(const Gemm& g);
+bool bf16_products_are_fast();  // on the CPU: else their factors are converted, and products made in f32
 void gemm_emulated(const Gemm& g);
 
 }  // namespace tapedeck

@@ -29,7 +29,7 @@ struct Offer {
     g.epilogue = epilogue;
     g.aux = aux->data.begin();
     g.output = output->data.begin();
-    if (!dbias || !dbias.fresh() || size_of(g.type_of_c()) == 2) return;
+    if (!dbias || !dbias.fresh() || size_of(dbias.dtype()) == 2) return;
     summed = true;
     g.bias_gradient = dbias.target().sum.data.begin();
   }

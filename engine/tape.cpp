@@ -6,6 +6,7 @@
 #include "engine/launch.h"
 #include "engine/recompute.h"
 #include "engine/scope.h"
+#include "engine/tape_watch.h"
 
 namespace tapedeck {
 namespace {
@@ -17,10 +18,11 @@ struct Same {
   }
 };
 
-// sum += dx
-void add_to(Tensor& sum, const Tensor& dx) {
-  with_dtype(sum.dtype, [&]<class T>() {
-    map(sum.device(), sum.count(), Into<T>{sum.ptr<T>(), true}, Same{}, dx.ptr<T>());
+// sum = dx or sum += dx
+void gather(const Want::Target& target, const Tensor& dx) {
+  if (!target.add) return copy(target.sum, dx);
+  with_dtype(dx.dtype, [&]<class T>() {
+    map(dx.device(), dx.count(), Into<T>{target.sum.ptr<T>(), true}, Same{}, dx.ptr<T>());
   });
 }
 
@@ -79,11 +81,7 @@ void Want::give(const Tensor& dx) const {
     slot_->fresh = false;
     return;
   }
-  Target t = target();
-  if (t.add)
-    add_to(t.sum, dx);
-  else
-    copy(t.sum, dx);
+  gather(target(), dx);
 }
 
 Tape*& Tape::current() {
@@ -123,18 +121,23 @@ Tensor record(const char* op, Tensor y, const std::vector<const Tensor*>& inputs
     node.inputs.push_back(x->grad);
     ++x->grad->uses;
   }
+  if (TapeWatch* const watch = TapeWatch::current()) watch->output(op, node.where, y);
   tape->add(std::move(node), keeps);
   return y;
 }
 
 void Tape::backward(const Tensor& loss, double seed) {
+  backward(loss, Tensor::full(loss.shape, loss.dtype, loss.device(), seed));
+}
+
+void Tape::backward(const Tensor& loss, const Tensor& seed) {
   CHECK(!used_,
         "backward: this tape was already used; values are freed as backward runs. Record again, or keep two tapes");
   CHECK(loss.count() == 1, "backward: the loss must be one number, got {}: take mean() or sum() first", loss.shape);
   CHECK(loss.wants_gradient(), "backward: nothing that leads to this loss wants a gradient");
   const auto last = std::find_if(nodes_.rbegin(), nodes_.rend(), [&](const Node& n) { return n.out == loss.grad; });
   CHECK(last != nodes_.rend(), "backward: this loss was not recorded on this tape");
-  backward({loss}, {Tensor::full(loss.shape, loss.dtype, loss.device(), seed)});
+  backward(std::vector{loss}, {seed});
 }
 
 void Tape::backward(std::vector<Tensor> ys, std::vector<Tensor> dys) {
@@ -152,6 +155,7 @@ void Tape::backward(std::vector<Tensor> ys, std::vector<Tensor> dys) {
     Node node = std::move(nodes_.back());
     nodes_.pop_back();
     if (node.out->fresh) continue;  // nothing that reached the loss used it
+    if (TapeWatch* const watch = TapeWatch::current()) watch->gradient(node.op, node.where, node.out->sum);
     ScopeOf scope(std::move(node.where));
     node.out->fresh = true;  // nothing is left in it
     node.backward(std::exchange(node.out->sum, {}));

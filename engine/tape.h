@@ -46,7 +46,11 @@ inline Kept keep(const Tensor& x) { return Kept(x); }
 
 class Want {  // where the gradient with respect to one input goes
  public:
-  explicit Want(const Tensor& x) : slot_(x.grad), shape_(x.shape), dtype_(x.dtype), device_(x.device()) {}
+  explicit Want(const Tensor& x)
+      : slot_(x.grad),
+        shape_(x.shape),
+        dtype_(slot_ && slot_->given ? slot_->sum.dtype : x.dtype),
+        device_(x.device()) {}
   explicit operator bool() const { return slot_ != nullptr; }
 
   // The memory to write dL/dx to, and whether to add to what is there or to write over it. An op takes it once in its
@@ -61,6 +65,16 @@ class Want {  // where the gradient with respect to one input goes
     const Target t = target();
     return {t.sum.ptr<T>(), t.add};
   }
+  // f(into): an Into<T> or, where x is the 16-bit copy of a parameter, whose gradient gathers in f32, an Into<float>.
+  // For ops that sum the gradients of their parameters.
+  template <class T, class F>
+  void into_sums(F&& f) const {
+    if constexpr (sizeof(T) == 2)
+      if (dtype_ == DType::f32) return f(into<float>());
+    f(into<T>());
+  }
+  DType dtype() const { return dtype_; }  // of dL/dx
+  int64_t count() const { return shape_.count(); }
   bool fresh() const { return slot_->fresh; }
   // What may be written instead of dL/dx, or null. Not where others use x too: they would add their part to dL/dx.
   std::shared_ptr<Offer> offer() const { return slot_->uses == 1 ? slot_->offer.lock() : nullptr; }
@@ -99,6 +113,7 @@ class Tape {
   // Fills the gradient slots of everything that leads to `loss` (one element), starting from dL/dloss = seed. Nodes are
   // freed as it goes. Throws Error on a second call, and for a loss of several elements or from elsewhere.
   void backward(const Tensor& loss, double seed = 1);
+  void backward(const Tensor& loss, const Tensor& seed);  // of the loss's shape and type: a number on the device
   // The same from several ys at once, whose gradients so far are dys; an empty one: none.
   void backward(std::vector<Tensor> ys, std::vector<Tensor> dys);
 

@@ -6,7 +6,6 @@
 #include "engine/hd.h"
 #include "engine/into.h"
 #include "ops/ops.h"
-#include "ops/sums.h"
 
 namespace tapedeck {
 

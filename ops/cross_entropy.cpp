@@ -11,7 +11,6 @@
 #include "engine/launch.h"
 #include "engine/math.h"
 #include "ops/ops.h"
-#include "ops/sums.h"
 
 namespace tapedeck {
 namespace {
@@ -38,19 +37,18 @@ struct CrossEntropyForward {  // one row per Block
   }
 };
 
-template <class T>
+template <class A>
 struct MeanOfRows {  // factor = 1 / n, out = factor · Σ loss, by one Block
-  const Acc<T>* loss;
+  const A* loss;
   const int32_t* labels;
-  Acc<T>* factor;
-  T* out;
+  A *factor, *out;
   int64_t cols;
   HD void operator()(Block b, int64_t) const {
     const auto total = b.sum(cols, [&](int64_t i) { return loss[i]; });
     const int64_t n = b.sum(cols, [&](int64_t i) { return int64_t(labels[i] != ignored_label); });
     if (b.lane != 0) return;
-    *factor = n == 0 ? Acc<T>(0) : Acc<T>(1.0 / double(n));
-    *out = T(*factor * total);
+    *factor = n == 0 ? A(0) : A(1.0 / double(n));
+    *out = *factor * total;
   }
 };
 
@@ -61,13 +59,13 @@ struct CrossEntropyBackward {
   const Acc<T>* top;
   const Acc<T>* log_sum;
   const Acc<T>* factor;
-  const T* dloss;
+  const Acc<T>* dloss;
   Into<T> dx;
   int64_t cols;
   HD void operator()(Block b, int64_t row) const {
     const int64_t at = row * cols;
     const int32_t label = labels[row];
-    const Acc<T> weight = label == ignored_label ? Acc<T>(0) : *factor * Acc<T>(*dloss);
+    const Acc<T> weight = label == ignored_label ? Acc<T>(0) : *factor * *dloss;
     const Acc<T> highest = top[row], log_total = log_sum[row];
     b.each(cols, [&](int64_t j) {
       const Acc<T> p = exp(Acc<T>(x[at + j]) - highest - log_total) - (j == label ? Acc<T>(1) : Acc<T>(0));
@@ -96,16 +94,17 @@ Tensor cross_entropy(const Tensor& logits, const Tensor& labels) {
   CHECK(logits.cols() > 0, "cross_entropy: logits {} have no class", logits.shape);
   check_labels(labels, logits.cols());
   const int64_t n = logits.rows();
-  Tensor top = Tensor::empty({n}, sums_of(logits.dtype), logits.device()), log_sum = Tensor::like(top),
-         losses = Tensor::like(top);
-  Tensor factor = Tensor::like(top, {});
-  Tensor loss = Tensor::like(logits, {});
+  Tensor top = Tensor::empty({n}, sums_of(logits.dtype), logits.device());
+  Tensor log_sum = Tensor::like(top), losses = Tensor::like(top);
+  Tensor factor = Tensor::like(top, {}), loss = Tensor::like(top, {});
   with_dtype(logits.dtype, [&]<class T>() {
+    using A = Acc<T>;
     const Device device = logits.device();
-    rows(device, n,
-         CrossEntropyForward<T>{logits.ptr<T>(), labels.ptr<int32_t>(), top.ptr<Acc<T>>(), log_sum.ptr<Acc<T>>(),
-                                losses.ptr<Acc<T>>(), logits.cols()});
-    rows(device, 1, MeanOfRows<T>{losses.ptr<Acc<T>>(), labels.ptr<int32_t>(), factor.ptr<Acc<T>>(), loss.ptr<T>(), n});
+    const int32_t* const label = labels.ptr<int32_t>();
+    rows(
+        device, n,
+        CrossEntropyForward<T>{logits.ptr<T>(), label, top.ptr<A>(), log_sum.ptr<A>(), losses.ptr<A>(), logits.cols()});
+    rows(device, 1, MeanOfRows<A>{losses.ptr<A>(), label, factor.ptr<A>(), loss.ptr<A>(), n});
   });
   return record(
       "cross_entropy", loss, {&logits},
@@ -116,7 +115,7 @@ Tensor cross_entropy(const Tensor& logits, const Tensor& labels) {
           const Into<T> into = ours ? Into<T>{x->ptr<T>()} : dx.into<T>();
           rows(x->device(), x->rows(),
                CrossEntropyBackward<T>{x->ptr<T>(), labels->ptr<int32_t>(), top->ptr<Acc<T>>(), log_sum->ptr<Acc<T>>(),
-                                       factor->ptr<Acc<T>>(), dloss.ptr<T>(), into, x->cols()});
+                                       factor->ptr<Acc<T>>(), dloss.ptr<Acc<T>>(), into, x->cols()});
         });
         if (ours) dx.give(*x);
       });

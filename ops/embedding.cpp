@@ -54,12 +54,12 @@ struct SumChunksOfOneId {  // one strip of `cols` columns of one chunk per Block
   }
 };
 
-template <class T>
+template <class T, class G>
 struct SumIds {  // one strip of `cols` columns of one id per Block
   const int32_t *token, *start;
   const T* dy;
   const Acc<T>* sums;
-  Into<T> dtable;
+  Into<G> dtable;
   int64_t n, v, all_cols;
   int64_t cols;
   int64_t work() const { return (n / v + 1) * cols; }
@@ -88,13 +88,14 @@ void add_up_ids(const Tensor& ids, const Tensor& dy, const Want& dtable, int64_t
   const int64_t width = column_width(device, cols), strips = (cols + width - 1) / width;
   with_dtype(dy.dtype, [&]<class T>() {
     using A = Acc<T>;
-    const Into<T> into = dtable.into<T>();
     const TokenOrder order = order_by_id(ids, v);
     const int32_t *const token = order.token.ptr<int32_t>(), *const start = order.start.ptr<int32_t>();
     const Tensor sums = Tensor::empty({chunks, cols}, dtype_of<A>, device);
     rows(device, strips * chunks,
          SumChunksOfOneId<T>{ids.ptr<int32_t>(), token, dy.ptr<T>(), sums.ptr<A>(), chunks, cols, width});
-    rows(device, strips * v, SumIds<T>{token, start, dy.ptr<T>(), sums.ptr<A>(), into, n, v, cols, width});
+    dtable.into_sums<T>([&]<class G>(const Into<G>& into) {
+      rows(device, strips * v, SumIds<T, G>{token, start, dy.ptr<T>(), sums.ptr<A>(), into, n, v, cols, width});
+    });
   });
 }
 
@@ -109,11 +110,11 @@ struct ClearOutside {  // numbers [0, begin) and [end, …)
 void add_up_examples(const Tensor& dy, int64_t tokens, const Want& dpositions, int64_t first) {
   const int64_t begin = first * dy.cols(), window = tokens * dy.cols();
   const int64_t examples = window == 0 ? 0 : dy.count() / window;
-  const Want::Target target = dpositions.target();
   with_dtype(dy.dtype, [&]<class T>() {
-    T* const p = target.sum.ptr<T>();
-    if (!target.add) each(dy.device(), target.sum.count() - window, ClearOutside<T>{p, begin, begin + window});
-    sum_columns(dy.device(), examples, window, Into<T>{p + begin, target.add}, Element<T>{dy.ptr<T>(), window});
+    dpositions.into_sums<T>([&]<class G>(const Into<G>& into) {
+      if (!into.add) each(dy.device(), dpositions.count() - window, ClearOutside<G>{into.p, begin, begin + window});
+      sum_columns(dy.device(), examples, window, Into<G>{into.p + begin, into.add}, Element<T>{dy.ptr<T>(), window});
+    });
   });
 }
 

@@ -102,15 +102,20 @@ Tensor pre_activation_gradient(Activation activation, const Tensor& dy, const Te
   const Tensor dz = activation == Activation::none ? dy : Tensor::like(dy);
   if (activation == Activation::none && !dbias) return dz;
   with_dtype(dy.dtype, [&]<class T>() {
-    const Into<T> sums = dbias ? dbias.into<T>() : Into<T>{nullptr};
     const T* const input = z ? z.ptr<T>() : nullptr;
     const T* const output = y ? y.ptr<T>() : nullptr;
-    if (activation == Activation::none)
-      sum_columns(dy.device(), dy.rows(), dy.cols(), sums, Element<T>{dy.ptr<T>(), dy.cols()});
-    with_activation(activation, [&]<class F>() {
-      sum_columns(dy.device(), dy.rows(), dy.cols(), sums,
-                  PreActivationGradient<T, F>{dy.ptr<T>(), input, output, dz.ptr<T>(), dy.cols()});
-    });
+    const auto sum = [&](const auto& into) {
+      if (activation == Activation::none)
+        sum_columns(dy.device(), dy.rows(), dy.cols(), into, Element<T>{dy.ptr<T>(), dy.cols()});
+      with_activation(activation, [&]<class F>() {
+        sum_columns(dy.device(), dy.rows(), dy.cols(), into,
+                    PreActivationGradient<T, F>{dy.ptr<T>(), input, output, dz.ptr<T>(), dy.cols()});
+      });
+    };
+    if (dbias)
+      dbias.into_sums<T>(sum);
+    else
+      sum(Into<T>{nullptr});
   });
   return dz;
 }

@@ -13,7 +13,6 @@
 #include "engine/math.h"
 #include "engine/recompute.h"
 #include "ops/ops.h"
-#include "ops/sums.h"
 
 namespace tapedeck {
 namespace {
@@ -173,8 +172,11 @@ Residual norm(const char* op, const Tensor& x, const Tensor& branch, const Tenso
       const Normalised<T, centered> normal{*x ? x->ptr<T>() : nullptr, centered ? mean->ptr<A>() : nullptr, r->ptr<A>(),
                                            cols};
       if (dx) rows(device, n, NormBackward<T, centered>{normal, dy.ptr<T>(), gain->ptr<T>(), dx.into<T>(), cols});
-      if (dgain) sum_columns(device, n, cols, dgain.into<T>(), GainSlope<T, centered>{normal, dy.ptr<T>()});
-      if (dbias) sum_columns(device, n, cols, dbias.into<T>(), Element<T>{dy.ptr<T>(), cols});
+      const auto sum = [&](const Want& want, const auto& value) {
+        if (want) want.into_sums<T>([&](const auto& into) { sum_columns(device, n, cols, into, value); });
+      };
+      sum(dgain, GainSlope<T, centered>{normal, dy.ptr<T>()});
+      sum(dbias, Element<T>{dy.ptr<T>(), cols});
     });
   };
   const auto recipe = remaking() && read ? recipe_of<centered>(sum, gain, bias, mean, r) : nullptr;

@@ -62,7 +62,7 @@ Tensor composed_attention(const Tensor& qkv, int64_t heads, const AttentionMask&
 Tensor attention_weights(const Tensor& qkv, int64_t heads, const AttentionMask& mask);   // [B, heads, T, T]
 Tensor masked_softmax(const Tensor& scores, double scale, const AttentionMask& mask);    // [B, heads, T, T]; masked: 0
 
-// Losses, each one number (cross_entropy.cpp, mse.cpp)
+// Losses, each one number, f32 for 16-bit inputs (cross_entropy.cpp, mse.cpp)
 constexpr int32_t ignored_label = -1;              // such a row counts neither in the mean nor in any gradient
 Tensor cross_entropy(const Tensor& logits, const Tensor& labels);  // [N, C], [N]: mean −log softmax[label], 0 if all ignored
 Tensor mse(const Tensor& x, const Tensor& target);                 // mean (x − target)²; one shape

@@ -53,21 +53,24 @@ struct Decide {
     const double total = b.sum(cols, [&](int64_t i) { return sums[i]; });
     if (b.lane != 0) return;
     StepState s = *state;
-    const T norm = T(std::sqrt(total));
+    const float scale = s.scaler.scale;
+    const T norm = T(std::sqrt(total) / double(scale));  // clipping looks at the true one: unscale, then clip
     s.norm = double(norm);
-    s.rate = plan.schedule.rate(s.step);
-    s.factor = clip > Acc<T>(0) && Acc<T>(norm) > clip ? double(clip / Acc<T>(norm)) : 1;
+    s.rate = plan.schedule.rate(s.updates);
+    s.factor = (clip > Acc<T>(0) && Acc<T>(norm) > clip ? double(clip / Acc<T>(norm)) : 1) / double(scale);
     const double t = double(s.updates + 1);
     s.correction1 = 1 / (1 - std::pow(beta1, t));
     s.correction2 = 1 / std::sqrt(1 - std::pow(beta2, t));
-    s.go = !s.halted && finite(s.norm) && finite(s.loss);
+    const bool overflow = !finite(s.norm) || !finite(s.loss);
+    s.go = !s.halted && !overflow;
+    if (!s.halted) s.scaler = next(s.scaler, plan.scaler, overflow);
+    if (plan.halt && overflow && s.scaler.in_a_row >= plan.scaler.patience()) s.halted = 1;
     if (plan.records) {
       const int64_t broken = finite(s.norm) ? -1 : first_broken();
-      plan.records[s.step % plan.ring] = {s.step, s.loss, s.norm, s.rate, broken, s.go};
+      plan.records[s.step % plan.ring] = {s.step, s.loss, s.norm, s.rate, broken, s.go, s.halted, s.scaler, scale};
     }
     s.step += 1;
     s.updates += s.go;
-    if (plan.halt && !s.go) s.halted = 1;
     s.loss = 0;
     *state = s;
   }
@@ -226,6 +229,7 @@ void Optimizer::advance(const StepPlan& plan) {
     else
       rows(w.device(), chunks(w), MomentumStep<T>{update, first_ ? first_.ptr<T>() : nullptr, Acc<T>(rule_.momentum)});
   });
+  parameters_.round_copies();
 }
 
 double Optimizer::step(double rate) {

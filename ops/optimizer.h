@@ -1,6 +1,7 @@
 // Optimizers: one pass over the flat arrays of a ParameterSet. The gradient norm is taken first, in a fixed order; then
-// one lane decides from it and the loss whether the step goes ahead, at which rate and clipped by how much; the update
-// reads that from the StepState and changes nothing at all where norm or loss is not finite.
+// one lane decides from it and the loss whether the step goes ahead, at which rate and clipped by how much, and moves
+// the loss scale on; the update reads that from the StepState and changes nothing at all where norm or loss is not
+// finite.
 #pragma once
 #include <string_view>
 
@@ -24,7 +25,9 @@ OptimizerRule::Kind find_optimizer(std::string_view name);  // throws UsageError
 
 struct StepPlan {  // what is the same for every step
   Schedule schedule;
-  bool halt = false;              // a step that is not finite stops all later ones too
+  bool halt = false;  // a step that is not finite stops all later ones too; with a scale: if it is the last
+                      // of scaler.give_up in a row
+  ScalerRule scaler = {};
   StepRecord* records = nullptr;  // step s writes records[s % ring], in memory that the device sees; null: no records
   int64_t ring = 1;
 };

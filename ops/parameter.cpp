@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <cmath>
 
+#include "engine/launch.h"
 #include "engine/random.h"
 #include "ops/module.h"
 
@@ -30,6 +31,10 @@ std::vector<T> initial_values(const Parameter& p, uint64_t seed) {
   }
   return values;
 }
+
+struct Rounded {
+  HD float operator()(float x) const { return x; }
+};
 
 Tensor part(const Tensor& flat, int64_t begin, const Shape& shape) {
   Tensor t;
@@ -65,18 +70,29 @@ ParameterSet::ParameterSet(Module& model, Device device, DType dtype, uint64_t s
     if (matrices) decayed_ = total;
   }
   CHECK(count_ > 0, "{}: the model has no parameters to train", model.path());
-  values_ = Tensor::full({total}, dtype, device, 0);
-  gradients_ = Tensor::full({total}, dtype, device, 0);  // the padding stays zero for ever
+  const DType wide = sums_of(dtype);
+  values_ = Tensor::full({total}, wide, device, 0);
+  gradients_ = Tensor::full({total}, wide, device, 0);  // the padding stays zero for ever
+  if (dtype != wide) copies_ = Tensor::empty({total}, dtype, device);
 
   int64_t begin = 0;
   for (Parameter* p : all_) {
-    p->value = part(values_, begin, p->shape);
-    with_dtype(dtype, [&]<class T>() { copy(p->value, Tensor::from(initial_values<T>(*p, seed), p->shape)); });
+    p->master = part(values_, begin, p->shape);
+    with_dtype(wide, [&]<class T>() { copy(p->master, Tensor::from(initial_values<T>(*p, seed), p->shape)); });
+    p->value = copies_ ? part(copies_, begin, p->shape) : p->master;
     p->value.require_gradient();
     p->value.grad->sum = part(gradients_, begin, p->shape);
     p->value.grad->given = true;
     begin += padded(p->shape.count());
   }
+  round_copies();
+}
+
+void ParameterSet::round_copies() {
+  if (!copies_) return;
+  with_dtype(copies_.dtype, [&]<class T>() {
+    map(copies_.device(), copies_.count(), Into<T>{copies_.ptr<T>()}, Rounded(), values_.ptr<float>());
+  });
 }
 
 void ParameterSet::forget_gradients() {
@@ -93,7 +109,7 @@ void ParameterSet::complete_gradients() {
 
 std::string ParameterSet::broken_value() const {
   for (const Parameter* p : all_)
-    if (!all_finite(p->value)) return p->path;
+    if (!all_finite(p->master)) return p->path;
   return "";
 }
 

@@ -96,7 +96,9 @@ Tensor bias(const Tensor& x, const Tensor& b) {  // y = x + b in every row;   dx
     if (dx) dx.give(dy);
     if (!db) return;
     with_dtype(dy.dtype, [&]<class T>() {
-      sum_columns(dy.device(), dy.rows(), dy.cols(), db.into<T>(), Element<T>{dy.ptr<T>(), dy.cols()});
+      db.into_sums<T>([&](const auto& into) {
+        sum_columns(dy.device(), dy.rows(), dy.cols(), into, Element<T>{dy.ptr<T>(), dy.cols()});
+      });
     });
   });
 }

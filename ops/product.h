@@ -41,6 +41,7 @@ inline void gemm_into(const Want& want, Gemm g) {
   if (const std::shared_ptr<Offer> offer = want.offer(); offer && g.batch == 1) offer->take(g);
   const Want::Target target = want.target();
   g.c = target.sum.data.begin();
+  g.c_dtype = target.sum.dtype;  // f32 where it gathers the gradient of a parameter's 16-bit copy
   g.beta = target.add ? 1 : 0;
   gemm(target.sum.device(), g);
 }

@@ -18,7 +18,21 @@ struct EndBatch {  // one lane
   }
 };
 
+template <class T>
+struct Seed {  // one lane
+  const StepState* state;
+  T* seed;
+  double share;
+  HD void operator()(int64_t) const { *seed = T(share * double(state->scaler.scale)); }
+};
+
 }  // namespace
+
+Tensor seed_of(const StepState* state, const Tensor& loss, double share) {
+  const Tensor seed = Tensor::like(loss);
+  with_dtype(loss.dtype, [&]<class T>() { each(loss.device(), 1, Seed<T>{state, seed.ptr<T>(), share}); });
+  return seed;
+}
 
 void end_batch(StepState* state, const Tensor& of_batch, double share, int64_t count) {
   CHECK(of_batch.count() == 1, "end_batch: the loss must be one number, got {}", of_batch.shape);

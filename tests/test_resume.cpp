@@ -153,6 +153,8 @@ TEST_CASE("resume: every optimizer, precision, schedule and loss goes on bitwise
   compare_with_stops({{"optimizer", "momentum"}, {"weight-decay", "0.01"}});
   compare_with_stops({{"optimizer", "adamw"}, {"schedule", "linear"}});
   compare_with_stops({{"precision", "fp64"}, {"dropout", "0.1"}, {"accumulate", "2"}, {"workers", "2"}});
+  compare_with_stops({{"precision", "fp16"}, {"dropout", "0.1"}, {"accumulate", "2"}});
+  compare_with_stops({{"precision", "bf16"}, {"schedule", "linear"}});
   compare_with_stops({{"loss", "mse"}, {"schedule", "constant"}});
   compare_with_stops({{"target", "accuracy=0.945"}, {"patience", "1000"}});
 }

@@ -8,6 +8,7 @@
 #include "ops/layers.h"
 #include "ops/optimizer.h"
 #include "tests/gpu.h"
+#include "tests/two_weights.h"
 
 #undef CHECK  // below it is doctest's
 #include <doctest/doctest.h>
@@ -16,43 +17,7 @@ namespace tapedeck {
 
 namespace {
 
-struct Two : Module {  // two weights that begin at 0
-  Two() : Module("two"), weight(*this, "weight", {2}, {}) {}
-  Parameter weight;
-};
-
-// A model with its optimizer, whose gradient and loss the test makes up.
-struct Bench {
-  Bench(Device device, const OptimizerRule& rule, DType dtype = DType::f64)
-      : parameters(two, device, dtype, 1), optimizer(parameters, rule), records(device) {}
-
-  void step(double a, double b, double loss, StepPlan plan) {
-    const auto& values = two.weight.value;
-    parameters.forget_gradients();
-    Tape tape;
-    tape.backward(sum(mul(values, cast(Tensor::from(std::vector<double>{a, b}, {2}, values.device()), values.dtype))));
-    end_batch(optimizer.state().ptr(), Tensor::full({}, DType::f64, values.device(), loss), 1, 1);
-    plan.records = records.ptr()->of;
-    plan.ring = 3;
-    optimizer.advance(plan);
-  }
-  StepState state() const { return optimizer.state().read(); }
-  StepRecord record(int64_t step) const { return records.read().of[step % 3]; }
-  std::vector<double> weights() const { return two.weight.value.doubles(); }
-  std::vector<std::vector<double>> moments() const {
-    std::vector<std::vector<double>> all;
-    for (const auto& [name, moment] : optimizer.moments()) all.push_back(moment.doubles());
-    return all;
-  }
-
-  struct Ring {
-    StepRecord of[3];
-  };
-  Two two;
-  ParameterSet parameters;
-  Optimizer optimizer;
-  DeviceValue<Ring> records;
-};
+using Bench = test::TwoWeights;
 
 struct Spoilt {
   double gradient, loss;

@@ -89,7 +89,7 @@ TEST_CASE("each library is included only by the files that may") {
   };
   const Rule rules[] = {
       {"Eigen", "Eigen/.*", {"engine/gemm_eigen.cpp"}},
-      {"oneDNN", "(oneapi/)?dnnl.*", {"engine/gemm_onednn.cpp"}},
+      {"oneDNN", "(oneapi/)?dnnl.*", {"engine/gemm_onednn.cpp", "engine/gemm_onednn_matmul.cpp"}},
       {"OpenMP", "omp\\.h", {}},
       {"nlohmann/json", "nlohmann/.*", {"apps/", "engine/safetensors.cpp", "data/shard_header.cpp"}},
       {"CLI11", "CLI/.*", {"apps/cli.cpp"}},

@@ -28,6 +28,7 @@ struct GptShape {
   int64_t vocabulary, context, layers, heads, width;
   bool tied = true;  // the head's weight is the embedding's
   double dropout = 0;
+  bool composed = false;  // attention of single ops, with T × T weights, not fused
 };
 
 // What flows from block to block: a sum to which each adds. A sum and the norm of it are one pass over memory.
@@ -66,7 +67,8 @@ struct GptBlock : Module {
         grow(*this, "grow", s.width, 4 * s.width, Activation::gelu, normal(0.02)),
         shrink(*this, "shrink", 4 * s.width, s.width, Activation::none, onto_stream(s)),
         drop2(*this, "drop2", s.dropout),
-        heads(s.heads) {}
+        heads(s.heads),
+        composed(s.composed) {}
 
   void operator()(Stream& x, const Pass& pass, const Extras& extras) const {
     const Scope scope(name());
@@ -78,7 +80,10 @@ struct GptBlock : Module {
   Tensor attend(const Tensor& normed, const Pass& pass, const Extras& extras) const {
     const Tensor seen = qkv(normed);
     if (extras.weights) extras.weights->push_back(attention_weights(seen, heads, {}));
-    return drop1(mix(extras.cache ? cached_attention(seen, heads, *extras.cache) : attention(seen, heads, {})), pass);
+    const Tensor mixed = extras.cache ? cached_attention(seen, heads, *extras.cache)
+                         : composed   ? composed_attention(seen, heads, {})
+                                      : attention(seen, heads, {});
+    return drop1(mix(mixed), pass);
   }
   // x += branch(norm(x)). Recomputed, only x is kept of it.
   template <class F>
@@ -107,6 +112,7 @@ struct GptBlock : Module {
   Linear grow, shrink;
   Dropout drop2;
   int64_t heads;
+  bool composed;
   Saving saving;
 };
 

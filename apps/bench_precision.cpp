@@ -1,0 +1,126 @@
+// tapedeck bench precision: the training step of `bench step` in fp32, bf16 and fp16, the last with a dynamic and with
+// a fixed loss scale, in turns: time, what the tape saves, and how far the outputs are from those in fp64.
+#include <fmt/format.h>
+
+#include <cmath>
+#include <memory>
+
+#include "apps/bench_report.h"
+#include "apps/bench_turns.h"
+#include "apps/commands.h"
+#include "apps/step_bench.h"
+
+namespace tapedeck {
+namespace {
+
+struct Form {
+  const char *precision, *loss_scale;
+  std::string name() const {
+    return std::string(precision) + (std::string_view(loss_scale) == "1" ? ", loss scale 1" : "");
+  }
+};
+constexpr Form forms[] = {{"fp32", "dynamic"}, {"bf16", "dynamic"}, {"fp16", "dynamic"}, {"fp16", "1"}};
+
+Config in_form(Config config, const Form& form) {
+  config.precision = form.precision, config.loss_scale = form.loss_scale;
+  return config;
+}
+
+struct Entry {
+  Form form;
+  double error = 0;  // of the outputs before the first step
+  std::unique_ptr<StepBench> bench = nullptr;
+};
+
+// ‖y − y64‖ / ‖y64‖ of a few rows; weights and inputs are the same but for their rounding.
+double error_of(const StepBench& bench, const std::vector<double>& exact) {
+  const std::vector<double> y = bench.outputs();
+  double difference = 0, size = 0;
+  for (size_t i = 0; i < y.size(); ++i) {
+    difference += (y[i] - exact[i]) * (y[i] - exact[i]);
+    size += exact[i] * exact[i];
+  }
+  return std::sqrt(difference / size);
+}
+
+Json row_json(const Entry& entry, const Entry& single) {
+  const StepBench& bench = *entry.bench;
+  Json row = {{"name", "precision"},
+              {"batch", bench.batch},
+              {"precision", entry.form.precision},
+              {"loss_scale", std::string_view(entry.form.precision) == "fp16" ? Json(entry.form.loss_scale) : Json()}};
+  add_times(row, "median_ms", bench.milliseconds());
+  row["saved_bytes"] = bench.saved_bytes();
+  row["saved_share"] = static_cast<double>(bench.saved_bytes()) / static_cast<double>(single.bench->saved_bytes());
+  row["error"] = entry.error;
+  add_ratio(row["over_fp32"], bench.round_medians(), single.bench->round_medians());
+  return row;
+}
+
+std::string ratio_text(const Json& ratio) {
+  std::string out = fmt::format("{:.3f}", ratio["ratio"].get<double>());
+  if (!ratio["ratio_low"].is_null())
+    out += fmt::format(" [{:.3f}, {:.3f}]", ratio["ratio_low"].get<double>(), ratio["ratio_high"].get<double>());
+  return out;
+}
+
+std::string line(const Json& row, const Form& form) {
+  return fmt::format("{:>6}  {:<18} {:>10.3f} {:>6} {:>22} {:>12} {:>6.2f} {:>10.1e}\n", row["batch"].get<int64_t>(),
+                     form.name(), row["median_ms"].get<double>(), row["n"].get<int64_t>(), ratio_text(row["over_fp32"]),
+                     row["saved_bytes"].get<int64_t>(), row["saved_share"].get<double>(), row["error"].get<double>());
+}
+
+}  // namespace
+
+int run_bench_precision(const Config& config) {
+  const Device device = prepare_machine(config);
+  for (const char* precision : {"fp16", "bf16"}) {
+    Config half = config;
+    half.precision = precision;
+    say_why_on_cpu(half);
+  }
+  Json document = bench_document(load_before_bench(config), device);
+  document["warmup_steps"] = StepBench::warmup_steps;
+  document["rows"] = Json::array();
+  Turns turns(config);
+  turns.print(
+      fmt::format("the step of bench step on {}, {} thread{}; n steps in {} rounds, {} warm-up steps before each "
+                  "left out\n{:>6}  {:<18} {:>10} {:>6} {:>22} {:>12} {:>6} {:>10}\n",
+                  name(device), threads(), threads() == 1 ? "" : "s", config.rounds, StepBench::warmup_steps, "batch",
+                  "precision", "median ms", "n", "over fp32", "bytes saved", "share", "error"));
+  std::string text;
+  for (const int64_t batch : config.batches) {
+    const std::string size = fmt::format("batch {}", batch);
+    std::vector<Entry> entries;
+    const int64_t steps = config.steps.value_or(device == Device::emulated ? 2 : std::max<int64_t>(10, 20000 / batch));
+    const bool fits = turns.fit(size, [&] {
+      const std::vector<double> exact = StepBench(in_form(config, {"fp64", "dynamic"}), batch, device, false).outputs();
+      for (const Form& form : forms) {
+        entries.push_back({form});
+        entries.back().bench = std::make_unique<StepBench>(in_form(config, form), batch, device, false);
+        entries.back().error = error_of(*entries.back().bench, exact);
+      }
+      for (int64_t round = 0; round < config.rounds; ++round)
+        for (const Entry& entry : entries) {
+          turns.say(round, size + " " + entry.form.name());
+          entry.bench->round(steps);
+        }
+    });
+    if (!fits) continue;
+    for (const Entry& entry : entries) {
+      document["rows"].push_back(row_json(entry, entries[0]));
+      turns.print(line(document["rows"].back(), entry.form));
+    }
+    Json dynamic;
+    add_ratio(dynamic, entries[2].bench->round_medians(), entries[3].bench->round_medians());
+    document["rows"].push_back({{"name", "dynamic_over_fixed"}, {"batch", batch}, {"ratio", dynamic}});
+    text += fmt::format("batch {}: dynamic over fixed loss scale {}, medians of n = {} rounds\n", batch,
+                        ratio_text(dynamic), dynamic["n"].get<int64_t>());
+  }
+  document["does_not_fit"] = turns.misfits();
+  print_bench(config, document, text);
+  turns.check();
+  return exit_done;
+}
+
+}  // namespace tapedeck

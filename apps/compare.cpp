@@ -1,0 +1,71 @@
+// tapedeck compare: two configurations side by side, over the same seeds and in turns. A time without what it does to
+// the result, or the other way round, is no verdict, so it says both.
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <cmath>
+#include <iostream>
+#include <nlohmann/json.hpp>
+
+#include "apps/commands.h"
+#include "apps/compare_report.h"
+#include "apps/compare_sides.h"
+#include "apps/interrupt.h"
+#include "apps/train_report.h"
+#include "apps/trainer.h"
+
+namespace tapedeck {
+namespace {
+
+struct Interrupted {};
+
+struct Run {
+  Summary summary;
+  std::vector<double> weights;
+};
+
+Run train(Config config, int64_t seed) {
+  config.seed = seed;
+  const Device device = prepare_machine(config);
+  TrainingClock clock;
+  const Problem problem(config, device, find_precision(config));
+  Progress progress(std::cerr, stderr_is_terminal(), true);
+  Trainer trainer(config, problem, device, clock, progress, nullptr, Interruption::asked);
+  Run run{trainer.run(), trainer.learner().parameters.values().doubles()};
+  if (run.summary.status == "interrupted") throw Interrupted();
+  return run;
+}
+
+}  // namespace
+
+int run_compare(const Config& config) try {
+  const Sides sides = compare_sides(config);
+  Comparison comparison{.a = sides.named_a, .b = sides.named_b, .differences = sides.differences};
+  Progress progress(std::cerr, stderr_is_terminal(), config.quiet);
+  const Interruption signals;
+  std::vector<double> weights;  // of a, as its first seed trained them
+  for (int64_t i = 0; i < config.seeds; ++i) {
+    const int64_t seed = config.seed + i;
+    // In turns, and every other pair the other way round, so that a machine that grows warm favours neither.
+    Run a, b;
+    for (const bool first : {true, false})
+      (first == (i % 2 == 0) ? a : b) = train(first == (i % 2 == 0) ? sides.a : sides.b, seed);
+    progress.message(fmt::format("seed {} ({} of {}): validation loss {:.4f} / {:.4f}", seed, i + 1, config.seeds,
+                                 a.summary.final.validation_loss.value_or(NAN),
+                                 b.summary.final.validation_loss.value_or(NAN)));
+    if (i == 0) weights = a.weights;
+    comparison.runs_a.push_back(a.summary);
+    comparison.runs_b.push_back(b.summary);
+  }
+  comparison.outputs = compare_outputs(sides.a, sides.b, weights);
+  print_report(config, compare_report(comparison), compare_json(comparison));
+  const auto diverged = [](const Summary& run) { return run.status == "diverged"; };
+  const bool all_diverged = std::all_of(comparison.runs_a.begin(), comparison.runs_a.end(), diverged) ||
+                            std::all_of(comparison.runs_b.begin(), comparison.runs_b.end(), diverged);
+  return all_diverged ? exit_diverged : exit_done;
+} catch (const Interrupted&) {
+  std::cerr << "tapedeck compare: interrupted; nothing is kept of it\n";
+  return exit_interrupted;
+}
+
+}  // namespace tapedeck

@@ -1,0 +1,32 @@
+// What a change does to one model: its outputs against those in f64, and what it decides. Both sides and the reference
+// have the same weights and see the same examples, so that nothing but the change makes a difference.
+//   error       ‖y − y64‖ / ‖y64‖ over all outputs
+//   decisions   the share of examples (of sequences: tokens) whose largest output is the same, and where it is not, how
+//               near the two candidates were: the margin is what the first side's choice leads the other's by, over
+//               the outputs' root mean square
+#pragma once
+#include <optional>
+
+#include "apps/experiment.h"
+
+namespace tapedeck {
+
+struct OutputError {
+  double relative;
+  double expected;  // the most that is usual for its precision; far above it something is wrong
+  bool unusual() const { return !(relative <= 10 * expected); }
+};
+
+struct OutputComparison {
+  int64_t examples, outputs;  // that were looked at, and numbers they have in all
+  OutputError a, b;
+  std::optional<double> same;  // share of equal decisions; none for numbers to predict
+  int64_t decisions = 0, different = 0;
+  std::optional<double> median_margin, largest_margin;  // of the different ones
+};
+
+// `weights`: of a trained model, as ParameterSet::values() of side a lays them out. None where the sides' models have
+// other parameters. Throws what building and running a model throws.
+std::optional<OutputComparison> compare_outputs(const Config& a, const Config& b, const std::vector<double>& weights);
+
+}  // namespace tapedeck

@@ -1,0 +1,47 @@
+// StepBench: the training step of an MLP 784-512-512-10 on a fixed resident batch of made-up examples: forward,
+// backward, gradient norm, update. What `bench step` and `bench precision` time, round by round.
+#pragma once
+#include <optional>
+#include <vector>
+
+#include "apps/experiment.h"
+#include "apps/models/mlp.h"
+#include "engine/step_graph.h"
+
+namespace tapedeck {
+
+class StepBench {
+ public:
+  static constexpr int64_t features = 784, classes = 10;
+  static constexpr int warmup_steps = 5;
+
+  StepBench(const Config& config, int64_t batch, Device device, bool graph);  // in config's precision
+
+  void round(int64_t steps);  // warms up, then times each; throws Error where the steps do not train
+
+  double flops() const { return model_.training_flops() * static_cast<double>(batch); }
+  const StepGraph& graph() const { return *graph_; }
+  const std::vector<double>& milliseconds() const { return milliseconds_; }
+  const std::vector<double>& round_medians() const { return round_medians_; }
+  size_t saved_bytes() const { return saved_bytes_; }  // that the tape of a step keeps for its backward pass
+  std::vector<double> outputs() const;                 // of the model as it is now
+
+  const int64_t batch;
+
+ private:
+  void ask();
+
+  const Device device_;
+  Mlp model_;
+  ParameterSet parameters_;
+  ScalerRule scaler_;
+  Optimizer optimizer_;
+  double rate_;
+  Tensor x_, labels_;
+  int64_t asked_ = 0;
+  size_t saved_bytes_ = 0;
+  std::vector<double> milliseconds_, round_medians_;
+  std::optional<StepGraph> graph_;  // dies before what its graph uses
+};
+
+}  // namespace tapedeck
