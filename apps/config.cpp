@@ -84,7 +84,8 @@ void check_model_options(const Config& c) {
                                      c.model, other, other));
   };
   if (c.model == "gpt") refuse("mlp", {"hidden", "activation"});
-  if (c.model == "mlp" && c.command != "bench attention") refuse("gpt", {"layers", "heads", "width", "untied", "attention"});
+  if (c.model == "mlp" && c.command != "bench attention")
+    refuse("gpt", {"layers", "heads", "width", "untied", "attention"});
   if (c.model == "gpt" && c.width % c.heads != 0)
     throw UsageError(
         fmt::format("--width {} --heads {}: heads share the width, so it must be a multiple of them; try "

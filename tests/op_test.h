@@ -7,10 +7,11 @@
 //
 // The arguments are the op's own. Where one is input(…) or labels(…), the op gets a tensor of such numbers and the
 // oracle the same numbers as an Array; everything else (a factor, an axis, a key) reaches both as it is. The extent
-// `ragged` takes each value of ragged_extents in turn, wherever it stands. Each line checks, for f64 and f32, and for f16
-// and bf16 all but 3 at one extent:
+// `ragged` takes each value of ragged_extents in turn, wherever it stands. Each line checks, for f64 and f32, and for
+// f16 and bf16 all but 3 at one extent:
 //   1  the value against the oracle, and that nobody wrote to the inputs
-//   2  the gradient: in f64 against central differences of Σ r ∘ y with a fixed r, and the others against f64; one that is
+//   2  the gradient: in f64 against central differences of Σ r ∘ y with a fixed r, and the others against f64; one that
+//   is
 //      zero everywhere fails, because it proves nothing
 //   3  fan-out: two uses of the inputs double the gradient; whatever subset of inputs wants one gets the same gradient
 //   4  cpu equals emulated, whose lanes run forward and in reverse, in value and gradient; and cuda where there is one;
