@@ -10,6 +10,8 @@ JOBS ?= $(shell nproc)
 PACKAGES = g++ make cmake ninja-build ccache git libeigen3-dev libfmt-dev libcli11-dev nlohmann-json3-dev doctest-dev \
            zlib1g-dev libdnnl-dev
 export DEBIAN_FRONTEND = noninteractive
+# Build folders share objects that differ in nothing else. Sources have absolute paths, so that debuggers miss nothing.
+export CCACHE_NOHASHDIR = 1
 
 comma = ,
 debug = -DCMAKE_BUILD_TYPE=Debug -DCMAKE_CXX_FLAGS_DEBUG="-O1 -g1"
@@ -49,11 +51,13 @@ demo: build  ## train an MLP on the embedded digits to 97 % and say how long tha
 test: build  ## all tests
 	$(call ctest,$(BUILD))
 
-test-asan: setup  ## all tests under AddressSanitizer and UndefinedBehaviorSanitizer
-	$(call build,build-asan,$(debug) -DTAPEDECK_CUDA=off -DTAPEDECK_SANITIZE=address$(comma)undefined)
+test-asan: setup  ## all tests, compiled by clang, under AddressSanitizer and UndefinedBehaviorSanitizer
+	$(call install,clang)
+	$(call build,build-asan,$(debug) -DCMAKE_CXX_COMPILER=clang++ -DTAPEDECK_CUDA=off \
+	  -DTAPEDECK_SANITIZE=address$(comma)undefined)
 	$(call ctest,build-asan)
 
-test-clang: setup  ## all tests, compiled by clang
+test-clang: setup  ## all tests, compiled by clang without sanitizers
 	$(call install,clang)
 	$(call build,build-clang,$(debug) -DCMAKE_CXX_COMPILER=clang++ -DTAPEDECK_CUDA=off)
 	$(call ctest,build-clang)
