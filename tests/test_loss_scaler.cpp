@@ -123,7 +123,8 @@ TEST_CASE("gradients are unscaled before they are clipped and before their norm 
 }
 
 // Fault: the rate, Adam's step count or the moments moved on in a step that was skipped for its overflow.
-TEST_CASE("a skipped step halves the scale once and moves nothing else; the next has the rate that it would have had") {
+TEST_CASE(
+    "a skipped step halves the scale once and moves nothing else, and the next has the rate that it would have had") {
   const Schedule schedule{.kind = Schedule::Kind::linear, .base = 0.1, .total = 10};
   const StepPlan plan{.schedule = schedule, .halt = true, .scaler = dynamic};
   for (const Device device : test::all_devices()) {

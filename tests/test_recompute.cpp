@@ -227,7 +227,8 @@ TEST_CASE("recompute: a recipe's value stands for the one that was not kept, bit
       std::vector<std::vector<double>> gradients[2];
       const std::vector<Tensor> leaves = {x, branch, gain, bias, w};
       for (const bool on : {false, true}) {
-        for (const Tensor& leaf : leaves) leaf.grad->fresh = true, leaf.grad->sum = {};
+        for (const Tensor& leaf : leaves)
+          leaf.grad->fresh = true, leaf.grad->sum = leaf.grad->given ? Tensor::like(leaf) : Tensor();
         const Remaking remaking(on);
         Tape tape;
         Tensor h = add_layer_norm(x, branch, gain, bias).normed;
