@@ -17,6 +17,7 @@ int dry_run(const Config& config, const Problem& problem, Device device) {
   const double step_flops = model->training_flops() * static_cast<double>(config.batch * config.accumulate);
   const MemoryForecast memory = forecast_memory(config, problem, device, find_precision(config));
   const double mib = 1 << 20;
+  const size_t known = memory.parameters + memory.gradients + memory.optimizer + memory.data + memory.saved;
   std::string report = describe(config);
   report += fmt::format("\n{} parameters, {:.4g} FLOP a step, {} steps ({} an epoch)\n", parameters, step_flops,
                         total_steps(config, problem), steps_per_epoch(config, problem));
@@ -24,8 +25,7 @@ int dry_run(const Config& config, const Problem& problem, Device device) {
       "memory at the peak of a run: {:.1f} MiB (parameters {:.1f}, gradients {:.1f}, optimizer {:.1f}, data {:.1f}, "
       "saved activations {:.1f}, workspace {:.1f}), extrapolated from small steps\n",
       memory.peak / mib, memory.parameters / mib, memory.gradients / mib, memory.optimizer / mib, memory.data / mib,
-      memory.saved / mib,
-      (memory.peak - memory.parameters - memory.gradients - memory.optimizer - memory.data - memory.saved) / mib);
+      memory.saved / mib, (static_cast<double>(memory.peak) - static_cast<double>(known)) / mib);
   Json document = {{"format_version", kFormatVersion},
                    {"config", to_json(config)},
                    {"parameters", parameters},

@@ -137,10 +137,17 @@ Model Learner::scoring() const {
   return [this](const Tensor& x) { return (*model)(x, {}); };
 }
 
+size_t saved_activations(const Tape& tape, const Inputs& inputs) {
+  size_t saved = tape.saved_bytes();
+  for (const Tensor& given : {inputs.x, inputs.answer})
+    if (given.data.held()) saved -= given.bytes();
+  return saved;
+}
+
 size_t learn(Learner& learner, const Problem& problem, const Inputs& inputs, const Pass& pass, double share) {
   Tape tape;
   const Tensor loss = problem.loss((*learner.model)(inputs.x, pass), inputs);
-  const size_t saved = tape.saved_bytes();
+  const size_t saved = saved_activations(tape, inputs);
   tape.backward(loss, seed_of(learner.state.ptr(), loss, share));
   end_batch(learner.state.ptr(), loss, share, inputs.x.rows());
   return saved;

@@ -43,8 +43,11 @@ struct Learner {
   Optimizer optimizer;  // advances the state
 };
 
+// Bytes that a recorded forward pass saves for backward, without the batch itself.
+size_t saved_activations(const Tape& tape, const Inputs& inputs);
+
 // One forward and backward pass, without waiting for it; gradients and the loss gather with this share of the step, and
-// the state moves on by one batch. Returns the bytes that forward saved for backward.
+// the state moves on by one batch. Returns saved_activations().
 size_t learn(Learner& learner, const Problem& problem, const Inputs& inputs, const Pass& pass, double share);
 
 // Where the first number of a batch's forward and backward pass lies that is not finite: "output of linear at

@@ -53,7 +53,7 @@ class Trial {  // the model with made-up examples
     const Inputs inputs = problem_.throw_away(batch);
     Tape tape;
     const Tensor loss = problem_.loss((*model)(inputs.x, {.training = true}), inputs);
-    return tape.saved_bytes();
+    return saved_activations(tape, inputs);
   }
   double share_of_one_step(const Inputs& inputs) {
     using Clock = std::chrono::steady_clock;

@@ -277,6 +277,28 @@ TEST_CASE("recompute: a part that runs again has its layers' paths, in nodes and
   CHECK_FALSE(recording() == false);  // the tape of this thread still records
 }
 
+TEST_CASE("recompute: a part has its path too where the next layer's product makes it run again") {
+  const Tensor x = numbers({2, 4}, 0), w = numbers({4, 4}, 1), bias = numbers({4}, 2);
+  std::vector<std::string> seen;
+  Tape tape;
+  Tensor h;
+  {
+    const Scope scope("below");
+    h = recompute(
+        [&](const Tensor& in) {
+          seen.push_back(Scope::path());
+          return linear(in, w, bias, Activation::gelu);
+        },
+        x);
+  }
+  {
+    const Scope scope("above");
+    h = linear(h, w, {});
+  }
+  tape.backward(sum(h));
+  CHECK(seen == std::vector<std::string>{"below", "below"});
+}
+
 TEST_CASE("recompute: a part that does something else when it runs again is refused") {
   int calls = 0;
   const Tensor x = numbers({3}, 0);

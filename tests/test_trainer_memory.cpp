@@ -111,7 +111,9 @@ TEST_CASE("--dry-run forecasts the peak of memory within 5 %, and trains nothing
            {"--data", "blobs", "--batch", "2000", "--loss", "mse", "--activation", "gelu", "--hidden", "64,64,64"},
            {"--data", "digits", "--batch", "500", "--hidden", "200,200,200", "--recompute", "every=2"},
            {"--data", "task:copy:length=12,symbols=9", "--layers", "4", "--heads", "2", "--width", "32", "--batch",
-            "64", "--recompute", "blocks"}})
+            "64", "--steps", "3", "--recompute", "blocks"},
+           {"--data", "task:copy:length=12,symbols=9", "--layers", "4", "--heads", "2", "--width", "32", "--batch",
+            "64", "--steps", "3", "--recompute", "budget=7MiB"}})
     check_forecast(folder, words);
   std::ofstream(folder / "text.txt") << std::string(800, 'a') + std::string(700, 'b');
   for (const char* context : {"64", "600"})
