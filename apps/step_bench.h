@@ -23,7 +23,7 @@ class StepBench {
   const StepGraph& graph() const { return *graph_; }
   const std::vector<double>& milliseconds() const { return milliseconds_; }
   const std::vector<double>& round_medians() const { return round_medians_; }
-  size_t saved_bytes() const { return saved_bytes_; }  // that the tape of a step keeps for its backward pass
+  size_t saved_bytes() const { return saved_bytes_; }  // of activations, that the tape of a step keeps
   std::vector<double> outputs() const;                 // of the model as it is now
 
   const int64_t batch;
