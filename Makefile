@@ -62,15 +62,16 @@ test-clang: setup  ## all tests, compiled by clang without sanitizers
 	$(call build,build-clang,$(debug) -DCMAKE_CXX_COMPILER=clang++ -DTAPEDECK_CUDA=off)
 	$(call ctest,build-clang)
 
-test-portable: setup  ## the program and tests of kernels in a Debug build for any processor, no oneDNN, no assembly of ours
+test-portable: setup  ## tests of kernels in a Debug build for any processor, no oneDNN, no assembly of ours
 	$(call build,build-portable,$(debug) -DTAPEDECK_NATIVE=OFF -DTAPEDECK_KERNEL_TESTS=ON \
-	  -DTAPEDECK_ONEDNN=off -DTAPEDECK_CUDA=off -DTAPEDECK_UCONTEXT=ON)
+	  -DTAPEDECK_ONEDNN=off -DTAPEDECK_CUDA=off -DTAPEDECK_UCONTEXT=ON,tapedeck_tests)
 	$(call ctest,build-portable)
 
 THREADED = ranges cover|parallel loop|loops one right after|threads may|each has its own|bitwise|byte-equal|worker
+# It is also the build of the whole program for any processor and without oneDNN.
 test-tsan: setup  ## what runs on several threads, under ThreadSanitizer (which cannot follow oneDNN nor our fibers)
 	$(call install,clang)
-	$(call build,build-tsan,$(debug) -DCMAKE_CXX_COMPILER=clang++ -DTAPEDECK_ONEDNN=off -DTAPEDECK_CUDA=off \
+	$(call build,build-tsan,$(debug) -DCMAKE_CXX_COMPILER=clang++ -DTAPEDECK_NATIVE=OFF -DTAPEDECK_ONEDNN=off -DTAPEDECK_CUDA=off \
 	  -DTAPEDECK_SANITIZE=thread -DTAPEDECK_TEST_NAMES='$(THREADED)')
 	@ctest --test-dir build-tsan -R '$(THREADED)' --output-on-failure --no-tests=error
 

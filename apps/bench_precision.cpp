@@ -2,12 +2,12 @@
 // a fixed loss scale, in turns: time, what the tape saves, and how far the outputs are from those in fp64.
 #include <fmt/format.h>
 
-#include <cmath>
 #include <memory>
 
 #include "apps/bench_report.h"
 #include "apps/bench_turns.h"
 #include "apps/commands.h"
+#include "apps/stats.h"
 #include "apps/step_bench.h"
 
 namespace tapedeck {
@@ -31,17 +31,6 @@ struct Entry {
   double error = 0;  // of the outputs before the first step
   std::unique_ptr<StepBench> bench = nullptr;
 };
-
-// ‖y − y64‖ / ‖y64‖ of a few rows; weights and inputs are the same but for their rounding.
-double error_of(const StepBench& bench, const std::vector<double>& exact) {
-  const std::vector<double> y = bench.outputs();
-  double difference = 0, size = 0;
-  for (size_t i = 0; i < y.size(); ++i) {
-    difference += (y[i] - exact[i]) * (y[i] - exact[i]);
-    size += exact[i] * exact[i];
-  }
-  return std::sqrt(difference / size);
-}
 
 Json row_json(const Entry& entry, const Entry& single) {
   const StepBench& bench = *entry.bench;
@@ -98,7 +87,7 @@ int run_bench_precision(const Config& config) {
       for (const Form& form : forms) {
         entries.push_back({form});
         entries.back().bench = std::make_unique<StepBench>(in_form(config, form), batch, device, false);
-        entries.back().error = error_of(*entries.back().bench, exact);
+        entries.back().error = relative_error(entries.back().bench->outputs(), exact);
       }
       for (int64_t round = 0; round < config.rounds; ++round)
         for (const Entry& entry : entries) {

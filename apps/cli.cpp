@@ -136,7 +136,10 @@ std::string with_hint(const std::string& message, const Config& config) {
   for (const auto& [option, of] : sizes) {
     const bool of_model = of == "mlp" || of == "gpt";
     const bool fits = of_model ? config.model == of || !find_option("model", bit) : config.data.starts_with(of);
-    if (find_option(option, bit) && fits) list += fmt::format("{}--{}", list.empty() ? "a smaller " : ", ", option);
+    if (!find_option(option, bit) || !fits) continue;
+    const bool in_pieces = option == "batch" && find_option("accumulate", bit);
+    list += fmt::format("{}--{}{}", list.empty() ? "a smaller " : ", ", option,
+                        in_pieces ? " with a larger --accumulate" : "");
   }
   if (find_option("recompute", bit) && config.model == "gpt" && config.recompute == Recompute())
     list += ", --recompute blocks";

@@ -53,12 +53,7 @@ double expected_error(const Config& config) {  // measurement of nets of a few l
 }
 
 OutputError error_of(const Outputs& y, const Outputs& exact, const Config& config) {
-  double difference = 0, size = 0;
-  for (size_t i = 0; i < exact.values.size(); ++i) {
-    difference += (y.values[i] - exact.values[i]) * (y.values[i] - exact.values[i]);
-    size += exact.values[i] * exact.values[i];
-  }
-  return {std::sqrt(difference / size), expected_error(config)};
+  return {relative_error(y.values, exact.values), expected_error(config)};
 }
 
 void compare_decisions(OutputComparison& result, const Outputs& a, const Outputs& b) {

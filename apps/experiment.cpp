@@ -8,6 +8,7 @@
 
 #include "apps/feed.h"
 #include "apps/models/mlp.h"
+#include "apps/savers.h"
 #include "engine/backend.h"
 #include "engine/gemm_devices.h"
 #include "engine/gpu.h"
@@ -146,11 +147,15 @@ size_t saved_activations(const Tape& tape, const Inputs& inputs) {
 
 size_t learn(Learner& learner, const Problem& problem, const Inputs& inputs, const Pass& pass, double share) {
   Tape tape;
-  const Tensor loss = problem.loss((*learner.model)(inputs.x, pass), inputs);
-  const size_t saved = saved_activations(tape, inputs);
-  tape.backward(loss, seed_of(learner.state.ptr(), loss, share));
-  end_batch(learner.state.ptr(), loss, share, inputs.x.rows());
-  return saved;
+  try {
+    const Tensor loss = problem.loss((*learner.model)(inputs.x, pass), inputs);
+    const size_t saved = saved_activations(tape, inputs);
+    tape.backward(loss, seed_of(learner.state.ptr(), loss, share));
+    end_batch(learner.state.ptr(), loss, share, inputs.x.rows());
+    return saved;
+  } catch (const OutOfMemory& error) {
+    throw OutOfMemory(error.what() + largest_savers(tape));
+  }
 }
 
 std::string first_broken(Learner& learner, const Problem& problem, const Inputs& inputs, uint64_t seed) {

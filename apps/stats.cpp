@@ -97,6 +97,16 @@ double student_t_quantile(double probability, int degrees) {
   return high;
 }
 
+double relative_error(std::span<const double> y, std::span<const double> exact) {
+  CHECK(y.size() == exact.size(), "relative_error: {} values against {}", y.size(), exact.size());
+  double difference = 0, size = 0;
+  for (size_t i = 0; i < exact.size(); ++i) {
+    difference += (y[i] - exact[i]) * (y[i] - exact[i]);
+    size += exact[i] * exact[i];
+  }
+  return std::sqrt(difference / size);
+}
+
 std::optional<RatioInterval> paired_ratio(std::span<const double> a, std::span<const double> b) {
   CHECK(a.size() == b.size(), "paired_ratio: {} values against {}, needs pairs", a.size(), b.size());
   std::vector<double> logs;

@@ -25,6 +25,9 @@ std::optional<double> sample_deviation(std::span<const double> values);  // divi
 double student_t_cdf(double t, int degrees);                 // degrees >= 1
 double student_t_quantile(double probability, int degrees);  // 0 < probability < 1
 
+double relative_error(std::span<const double> y,
+                      std::span<const double> exact);  // ‖y − exact‖ / ‖exact‖, of one length
+
 struct RatioInterval {
   double ratio, low, high;  // geometric mean of a/b and its 95 % interval
   int n;

@@ -159,14 +159,16 @@ TEST_CASE("out of memory names options that its command has") {
     return run_tapedeck(Words{"train", "--memory-limit", "4KiB", "--out", t.folder / "none"} + options).err;
   };
   CHECK(train({"--data", "text:" + (t.folder / "text.txt")})
-            .ends_with(
-                ": try a smaller --batch, --context, --width, --layers, --recompute blocks or a --memory-limit above "
-                "4096 bytes\n"));
+            .ends_with(": try a smaller --batch with a larger --accumulate, --context, --width, --layers, --recompute "
+                       "blocks or a "
+                       "--memory-limit above "
+                       "4096 bytes\n"));
   CHECK(train({"--data", "task:sort"})
-            .ends_with(": try a smaller --batch, --width, --layers, --recompute blocks or a --memory-limit above "
+            .ends_with(": try a smaller --batch with a larger --accumulate, --width, --layers, --recompute blocks or a "
+                       "--memory-limit above "
                        "4096 bytes\n"));
   CHECK(train({"--data", "digits"})
-            .ends_with(": try a smaller --batch, --hidden or a --memory-limit above 4096 "
+            .ends_with(": try a smaller --batch with a larger --accumulate, --hidden or a --memory-limit above 4096 "
                        "bytes\n"));
   CHECK(run_tapedeck({"bench", "attention", "--memory-limit", "4KiB"})
             .err.ends_with(": try a smaller --tokens, --contexts, --width or a --memory-limit above 4096 bytes\n"));

@@ -286,6 +286,17 @@ TEST_CASE("the seed alone changes initial weights, order and masks") {
   CHECK(outputs(1, 0) != outputs(1, 1));
 }
 
+TEST_CASE("too little memory within a step names who keeps the most of it") {
+  const TemporaryFolder folder;
+  const Outcome outcome = train({"--data", "digits", "--hidden", "500,500,500", "--optimizer", "sgd", "--batch", "1000",
+                                 "--memory-limit", "8MiB"},
+                                folder / "run");
+  INFO(outcome.err);
+  CHECK(outcome.code == exit_out_of_memory);
+  CHECK(contains(outcome.err, "; saved for backward: "));
+  CHECK(contains(outcome.err, " KiB by linear in mlp.hidden*"));
+}
+
 // Fault: out of memory was recognised by the wording of its message, and left half a model behind.
 TEST_CASE("too little memory has its own error type and exit code, says how much, and leaves no model") {
   const TemporaryFolder folder;

@@ -1,0 +1,13 @@
+// Who keeps the memory of a step: what its tape saves for backward, for the message when memory is out.
+#pragma once
+#include <string>
+
+#include "engine/tape.h"
+
+namespace tapedeck {
+
+// "; saved for backward: 5120 KiB by linear in gpt.block*.grow, 2048 KiB by attention in gpt.block*": the two largest,
+// with layers that differ in a number alone as one. "" where nothing is saved.
+std::string largest_savers(const Tape& tape);
+
+}  // namespace tapedeck
