@@ -39,7 +39,7 @@ class Sketch : public Tape {
       const Node& node = nodes()[i];
       read.insert(notes_[i].kept.begin(), notes_[i].kept.end());
       needed[i] = notes_[i].keeps_others || read.contains(node.out.get());
-      if (!needed[i]) continue;
+      if (!needed[i] && notes_[i].asks) continue;  // an op that does not ask computes, and reads its inputs
       for (const auto& input : node.inputs) read.insert(input.get());
     }
     return needed;
@@ -48,11 +48,12 @@ class Sketch : public Tape {
  private:
   struct Note {
     std::vector<const GradSlot*> kept;
-    bool keeps_others, offers;
+    bool keeps_others, offers, asks;  // asks: whether its result is needed
   };
+  bool needs_next() const override { return asked_ = true; }
   void add(Node node, const Keeps& keeps) override {
     const bool runs_again = node.op == op_name;  // a part inside: it reads whatever it holds
-    notes_.push_back({keeps.slots, keeps.others || runs_again, node.offer != nullptr});
+    notes_.push_back({keeps.slots, keeps.others || runs_again, node.offer != nullptr, std::exchange(asked_, false)});
     node.saved_bytes = 0;
     node.backward = nullptr;
     node.offer = nullptr;
@@ -64,6 +65,7 @@ class Sketch : public Tape {
     return static_cast<size_t>(std::find_if(nodes().begin(), nodes().end(), is_it) - nodes().begin());
   }
   std::vector<Note> notes_;
+  mutable bool asked_ = false;
 };
 
 // Records a part that runs again.
