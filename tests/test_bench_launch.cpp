@@ -222,13 +222,21 @@ TEST_CASE("bench step: a batch that does not fit into memory is named, and the r
 }
 
 TEST_CASE("bench step: a step that does not fit though its examples do leaves the others' rows") {
-  // On the CPU the limit also holds the 128 MiB by which the machine's peak is measured.
   const Outcome run = bench({"step", "--batches", "4,10000", "--hidden", "4000", "--rounds", "1", "--steps", "1",
                              "--json", "--memory-limit", "256MiB", "--device", "cpu"});
   INFO(run.out << run.err);
   CHECK(run.code == exit_out_of_memory);
   CHECK(run.json()["rows"].size() == 1);
   CHECK(run.json()["does_not_fit"][0]["size"] == "batch 10000");
+}
+
+TEST_CASE("bench step: too little memory for the machine's peak leaves the rows without it") {
+  const Outcome run = bench(short_steps({"--device", "cpu", "--json", "--memory-limit", "64MiB"}));
+  INFO(run.out << run.err);
+  CHECK(run.code == exit_done);
+  CHECK(contains(run.err, "the peak is not measured"));
+  CHECK(run.json()["peak_gflops"].is_null());
+  CHECK(run.json()["rows"][0]["share_of_peak"].is_null());
 }
 
 TEST_CASE("bench step: --quiet says nothing of its rounds") {
