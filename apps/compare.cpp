@@ -43,6 +43,11 @@ int run_compare(const Config& config) try {
   Comparison comparison{.a = sides.named_a, .b = sides.named_b, .differences = sides.differences};
   Progress progress(std::cerr, stderr_is_terminal(), config.quiet);
   const Interruption signals;
+  for (const Config* one : {&sides.a, &sides.b}) {
+    Config said = *one;
+    said.quiet = config.quiet;
+    say_why_on_cpu(said);
+  }
   std::vector<double> weights;  // of a, as its first seed trained them
   for (int64_t i = 0; i < config.seeds; ++i) {
     const int64_t seed = config.seed + i;
