@@ -62,8 +62,9 @@ test-clang: setup  ## all tests, compiled by clang without sanitizers
 	$(call build,build-clang,$(debug) -DCMAKE_CXX_COMPILER=clang++ -DTAPEDECK_CUDA=off)
 	$(call ctest,build-clang)
 
-test-portable: setup  ## tests of kernels in a Debug build for any processor, no oneDNN, no assembly of ours
+test-portable: setup  ## tests of devices in a Debug build for any processor, no oneDNN, no assembly of ours
 	$(call build,build-portable,$(debug) -DTAPEDECK_NATIVE=OFF -DTAPEDECK_KERNEL_TESTS=ON \
+	  -DTAPEDECK_TEST_NAMES='kernels:|gemm:|emulat|map |rows |launch|stream|graph|fiber' \
 	  -DTAPEDECK_ONEDNN=off -DTAPEDECK_CUDA=off -DTAPEDECK_UCONTEXT=ON,tapedeck_tests)
 	$(call ctest,build-portable)
 
