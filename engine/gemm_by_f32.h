@@ -7,10 +7,6 @@
 
 namespace tapedeck {
 namespace detail {
-struct SameValue {
-  HD float operator()(float x) const { return x; }
-};
-
 template <class T>
 class F32Copy {  // of 16-bit numbers; empty for a null pointer
  public:

@@ -1,7 +1,9 @@
 // 16-bit storage types. Ops load them as float, compute in float and store them rounded; they do no arithmetic
 // themselves.
 //
-//   Half(x), Bfloat16(x)      any number -> 16 bits, rounded once, to nearest, ties to even; NaN stays NaN, and quiet
+//   Half(x), Bfloat16(x)      float, double or integer -> 16 bits, rounded once, to nearest, ties to even; NaN stays
+//   NaN,
+//                             and quiet. An integer beyond 2^53 is rounded to double first
 //   float(h)                  exact; also implicit, so that Acc<T>(x) and double(x) work
 //   T::from_bits(u)           the value whose pattern is u (IEEE 754 binary16; the upper half of a binary32)
 //

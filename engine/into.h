@@ -15,4 +15,11 @@ struct Into {
   HD void operator()(int64_t i, Acc<T> value) const { p[i] = T(add ? Acc<T>(p[i]) + value : value); }
 };
 
+struct SameValue {  // for map(): a copy, a sum with what is there, or a rounding to another type, as Into says
+  template <class A>
+  HD A operator()(A x) const {
+    return x;
+  }
+};
+
 }  // namespace tapedeck

@@ -1,18 +1,29 @@
+// What happens to a part, in order:
+//   forward    recompute() runs it on a Sketch, a tape that notes which op reads what and keeps nothing;
+//              a Segment holds its inputs and the notes; on the tape around it stand a node "recompute" and, behind it,
+//              one "output" for each of its outputs
+//   backward   each "output" leaves in the Segment the gradient that has come, dy;
+//              "recompute" is next: the Segment runs the part again on a Rerun, a tape like any other, but for what
+//              nobody reads (Sketch::needed), and this tape runs backward from the dys
+// Where the next layer's product takes the gradient through the activation that ends the part (offer.h), the part runs
+// again a little earlier, when that product asks for the offer.
 #include "engine/recompute.h"
 
 #include <algorithm>
 #include <chrono>
+#include <optional>
 #include <set>
 #include <utility>
 
 #include "engine/backend.h"
 #include "engine/offer.h"
 #include "engine/scope.h"
+#include "engine/tape_watch.h"
 
 namespace tapedeck {
 namespace {
 
-constexpr const char* op_name = "recompute";
+constexpr const char *op_name = "recompute", *output_name = "output";
 
 // Notes what a part does while it runs for the first time, and keeps nothing of it.
 class Sketch : public Tape {
@@ -33,16 +44,16 @@ class Sketch : public Tape {
 
   // Of each node, whether backward reads its output, or something that is made of it.
   std::vector<bool> needed() const {
-    std::vector<bool> needed(nodes().size());
+    std::vector<bool> result(nodes().size());
     std::set<const GradSlot*> read;
     for (size_t i = nodes().size(); i-- > 0;) {
       const Node& node = nodes()[i];
       read.insert(notes_[i].kept.begin(), notes_[i].kept.end());
-      needed[i] = notes_[i].keeps_others || read.contains(node.out.get());
-      if (!needed[i] && notes_[i].asks) continue;  // an op that does not ask computes, and reads its inputs
+      result[i] = notes_[i].keeps_others || read.contains(node.out.get());
+      if (!result[i] && notes_[i].asks) continue;  // an op that does not ask computes, and reads its inputs
       for (const auto& input : node.inputs) read.insert(input.get());
     }
-    return needed;
+    return result;
   }
 
  private:
@@ -77,6 +88,16 @@ class Rerun : public Tape {
  private:
   bool needs_next() const override { return nodes().size() >= needed_.size() || needed_[nodes().size()]; }
   const std::vector<bool>& needed_;
+};
+
+// While it lives, nobody watches the tapes of its thread: what a part makes when it runs again has been seen, and some
+// of it is not made at all.
+struct Unwatched {
+  Unwatched() = default;
+  ~Unwatched() { TapeWatch::current() = watch; }
+  Unwatched(const Unwatched&) = delete;
+  Unwatched& operator=(const Unwatched&) = delete;
+  TapeWatch* const watch = std::exchange(TapeWatch::current(), nullptr);
 };
 
 // A part between its first run and its backward pass.
@@ -134,7 +155,10 @@ class Segment {
       xs.back().grad = slots_[i];  // gradients gather there at once
     }
     auto tape = std::make_unique<Rerun>(needed_);
-    again_ = part_(xs);
+    {
+      const Unwatched unwatched;
+      again_ = part_(xs);
+    }
     tape->stop();
     CHECK(tape->nodes().size() == needed_.size(),
           "recompute: the part recorded {} ops when it ran first and {} now: it must do the same each time",
@@ -160,56 +184,78 @@ Tensor with_slot(const std::shared_ptr<GradSlot>& slot) {
   return x;
 }
 
-}  // namespace
-
-// On the tape a part is a node that runs it backward, and behind it one for each of its outputs, which hands it the
-// gradient that has come. They hang together by a tensor without numbers.
-std::vector<Tensor> recompute(const Part& part, const std::vector<Tensor>& inputs) {
-  if (!recording()) return part(inputs);
+// What a part has put out when it ran first.
+struct Outputs {
+  struct Made {
+    size_t place;  // among the outputs
+    bool offered;  // a consumer may take the offer of what made it
+  };
   std::vector<Tensor> ys;
-  std::shared_ptr<Segment> segment;
-  std::vector<size_t> places;   // of what it made, not of an input that it gives back
-  std::vector<bool> offered;    // of each of these, whether a consumer may take the offer of what made it
+  std::vector<Made> made;       // by the part, each once; not an input that it gives back
   std::vector<size_t> same_as;  // of each output, the place where it stands first
-  {
-    Sketch sketch;
-    ys = part(inputs);
+
+  Outputs(std::vector<Tensor> all, const Sketch& sketch) : ys(std::move(all)) {
     for (size_t i = 0; i < ys.size(); ++i) {
       const auto first = std::find_if(ys.begin(), ys.end(), [&](const Tensor& y) { return y.grad == ys[i].grad; });
       same_as.push_back(ys[i].grad ? static_cast<size_t>(first - ys.begin()) : i);
-      if (!ys[i].grad || !sketch.made(ys[i].grad) || same_as[i] != i) continue;
-      places.push_back(i);
-      offered.push_back(ys[i].grad->uses == 0 && sketch.offers(ys[i].grad));
+      if (ys[i].grad && sketch.made(ys[i].grad) && same_as[i] == i)
+        made.push_back({i, ys[i].grad->uses == 0 && sketch.offers(ys[i].grad)});
     }
-    if (places.empty()) return ys;
-    segment = std::make_shared<Segment>(part, inputs, sketch);
   }
+};
+
+// Records the node of a part, which reads what the part read. Returns the tensor without numbers that its outputs read.
+Tensor record_part(const std::shared_ptr<Segment>& segment, const Tensor& nothing) {
   std::vector<Tensor> used;
-  std::vector<const Tensor*> reads;
   for (const auto& slot : segment->outside) {
     --slot->uses;  // counted when the part ran; record counts again
     used.push_back(with_slot(slot));
   }
+  std::vector<const Tensor*> reads;
   for (const Tensor& x : used) reads.push_back(&x);
-  Tensor nothing;
-  nothing.shape = ys[places[0]].shape, nothing.dtype = ys[places[0]].dtype;
-  const Tensor link = record(op_name, nothing, reads, [segment](const Tensor&) { segment->backward(); });
-  for (size_t i = 0; i < places.size(); ++i) {
-    const auto pass_on = [segment, i, nothing, link = want(link)](const Tensor& dy) {
-      segment->outputs[i].dy = dy;
-      if (link.fresh()) link.give(nothing);
-    };
-    std::shared_ptr<Offer> offer;
-    if (offered[i])
-      offer = std::make_shared<Offer>(Offer{
-          .epilogue = Epilogue::none, .aux = keep({}), .output = keep({}), .dbias = want({}), .behind = [segment, i] {
-            return segment->offer_of(i);
-          }});
-    Tensor& y = ys[places[i]];
-    y = record("output", y, {&link}, pass_on, offer);
-    segment->outputs.push_back({places[i], y.grad, {}});
+  return record(op_name, nothing, reads, [segment](const Tensor&) { segment->backward(); });
+}
+
+// y as output i of the part: hands the gradient that has come to the segment.
+Tensor record_output(const std::shared_ptr<Segment>& segment, const Tensor& y, const Outputs::Made& made,
+                     const Tensor& link, const Tensor& nothing) {
+  const size_t i = segment->outputs.size();
+  const auto pass_on = [segment, i, nothing, link = want(link)](const Tensor& dy) {
+    segment->outputs[i].dy = dy;
+    if (link.fresh()) link.give(nothing);
+  };
+  std::shared_ptr<Offer> offer;
+  if (made.offered)
+    offer = std::make_shared<Offer>(Offer{
+        .epilogue = Epilogue::none, .aux = keep({}), .output = keep({}), .dbias = want({}), .behind = [segment, i] {
+          return segment->offer_of(i);
+        }});
+  const Tensor out = record(output_name, y, {&link}, pass_on, offer);
+  segment->outputs.push_back({made.place, out.grad, {}});
+  return out;
+}
+
+}  // namespace
+
+bool of_recompute(const char* op) { return op == op_name || op == output_name; }
+
+std::vector<Tensor> recompute(const Part& part, const std::vector<Tensor>& inputs) {
+  if (!recording()) return part(inputs);
+  std::shared_ptr<Segment> segment;
+  std::optional<Outputs> outputs;
+  {
+    const Sketch sketch;
+    outputs.emplace(part(inputs), sketch);
+    if (outputs->made.empty()) return outputs->ys;
+    segment = std::make_shared<Segment>(part, inputs, sketch);
   }
-  for (size_t i = 0; i < ys.size(); ++i) ys[i] = ys[same_as[i]];
+  std::vector<Tensor>& ys = outputs->ys;
+  Tensor nothing;
+  nothing.shape = ys[outputs->made[0].place].shape, nothing.dtype = ys[outputs->made[0].place].dtype;
+  const Tensor link = record_part(segment, nothing);
+  for (const Outputs::Made& made : outputs->made)
+    ys[made.place] = record_output(segment, ys[made.place], made, link, nothing);
+  for (size_t i = 0; i < ys.size(); ++i) ys[i] = ys[outputs->same_as[i]];
   return ys;
 }
 

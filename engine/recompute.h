@@ -22,6 +22,9 @@ using Part = std::function<std::vector<Tensor>(const std::vector<Tensor>&)>;
 std::vector<Tensor> recompute(const Part& part, const std::vector<Tensor>& inputs);
 Tensor recompute(const std::function<Tensor(const Tensor&)>& part, const Tensor& x);
 
+// Whether a node of this op stands on a tape for recompute() alone, and hands on what other ops have made.
+bool of_recompute(const char* op);
+
 struct Recipe {
   Device device;
   std::function<Tensor()> make;  // the value, bit by bit

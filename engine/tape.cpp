@@ -11,18 +11,11 @@
 namespace tapedeck {
 namespace {
 
-struct Same {
-  template <class A>
-  HD A operator()(A a) const {
-    return a;
-  }
-};
-
 // sum = dx or sum += dx
 void gather(const Want::Target& target, const Tensor& dx) {
   if (!target.add) return copy(target.sum, dx);
   with_dtype(dx.dtype, [&]<class T>() {
-    map(dx.device(), dx.count(), Into<T>{target.sum.ptr<T>(), true}, Same{}, dx.ptr<T>());
+    map(dx.device(), dx.count(), Into<T>{target.sum.ptr<T>(), true}, SameValue(), dx.ptr<T>());
   });
 }
 
@@ -121,7 +114,7 @@ Tensor record(const char* op, Tensor y, const std::vector<const Tensor*>& inputs
     node.inputs.push_back(x->grad);
     ++x->grad->uses;
   }
-  if (TapeWatch* const watch = TapeWatch::current()) watch->output(op, node.where, y);
+  if (TapeWatch* const watch = TapeWatch::current(); watch && !of_recompute(op)) watch->output(op, node.where, y);
   tape->add(std::move(node), keeps);
   return y;
 }
@@ -155,7 +148,8 @@ void Tape::backward(std::vector<Tensor> ys, std::vector<Tensor> dys) {
     Node node = std::move(nodes_.back());
     nodes_.pop_back();
     if (node.out->fresh) continue;  // nothing that reached the loss used it
-    if (TapeWatch* const watch = TapeWatch::current()) watch->gradient(node.op, node.where, node.out->sum);
+    if (TapeWatch* const watch = TapeWatch::current(); watch && !of_recompute(node.op))
+      watch->gradient(node.op, node.where, node.out->sum);
     ScopeOf scope(std::move(node.where));
     node.out->fresh = true;  // nothing is left in it
     node.backward(std::exchange(node.out->sum, {}));

@@ -1,6 +1,6 @@
 // TapeWatch: sees what passes a tape of its thread while it lives: each output as it is recorded, and dL/dy of each as
-// the backward pass reaches it. For looking at a step that failed, or at the sizes of gradients; a training run has
-// none.
+// the backward pass reaches it. It sees each once, and the same whether a part is recomputed or not. For looking at a
+// step that failed, or at the sizes of gradients; a training run has none.
 #pragma once
 #include <string>
 

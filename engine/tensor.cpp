@@ -1,5 +1,8 @@
 #include "engine/tensor.h"
 
+#include <algorithm>
+#include <cmath>
+
 #include "engine/backend.h"
 #include "engine/launch.h"
 
@@ -94,6 +97,11 @@ std::vector<double> Tensor::doubles() const {
     for (T v : values<T>()) out.push_back(static_cast<double>(v));
   });
   return out;
+}
+
+bool all_finite(const Tensor& x) {
+  const std::vector<double> values = x.doubles();
+  return std::all_of(values.begin(), values.end(), [](double v) { return std::isfinite(v); });
 }
 
 double Tensor::item() const {

@@ -56,6 +56,8 @@ struct Tensor {
   double item() const;                  // the one number of a one-element tensor
 };
 
+bool all_finite(const Tensor& x);  // looked at on the host
+
 // Where dL/dx gathers. The first writer writes, later ones add, so nothing is ever filled with zeros first.
 struct GradSlot {
   Tensor sum;                  // empty until the first write, or memory given beforehand

@@ -1,8 +1,5 @@
 #include "ops/parameter.h"
 
-#include <algorithm>
-#include <cmath>
-
 #include "engine/launch.h"
 #include "engine/random.h"
 #include "ops/module.h"
@@ -32,21 +29,12 @@ std::vector<T> initial_values(const Parameter& p, uint64_t seed) {
   return values;
 }
 
-struct Rounded {
-  HD float operator()(float x) const { return x; }
-};
-
 Tensor part(const Tensor& flat, int64_t begin, const Shape& shape) {
   Tensor t;
   t.shape = shape;
   t.dtype = flat.dtype;
   t.data = flat.data.slice(static_cast<size_t>(begin) * size_of(flat.dtype), t.bytes());
   return t;
-}
-
-bool all_finite(const Tensor& x) {
-  const std::vector<double> values = x.doubles();
-  return std::all_of(values.begin(), values.end(), [](double v) { return std::isfinite(v); });
 }
 
 }  // namespace
@@ -91,7 +79,7 @@ ParameterSet::ParameterSet(Module& model, Device device, DType dtype, uint64_t s
 void ParameterSet::round_copies() {
   if (!copies_) return;
   with_dtype(copies_.dtype, [&]<class T>() {
-    map(copies_.device(), copies_.count(), Into<T>{copies_.ptr<T>()}, Rounded(), values_.ptr<float>());
+    map(copies_.device(), copies_.count(), Into<T>{copies_.ptr<T>()}, SameValue(), values_.ptr<float>());
   });
 }
 
