@@ -9,8 +9,12 @@ extern "C" void omp_set_num_threads(int) __attribute__((weak));  // of the OpenM
 
 namespace tapedeck {
 
+void onednn_on_this_thread() {
+  if (omp_set_num_threads) omp_set_num_threads(1);
+}
+
 void gemm_onednn(const GemmPart<float>& p) {
-  if (omp_set_num_threads) omp_set_num_threads(1);  // for the calling thread: oneDNN stays on it
+  onednn_on_this_thread();
   const dnnl_status_t status = dnnl_sgemm(p.transpose_a ? 'T' : 'N', p.transpose_b ? 'T' : 'N', p.m, p.n, p.k, p.alpha,
                                           p.a, p.lda, p.b, p.ldb, p.beta, p.c, p.ldc);
   CHECK(status == dnnl_success, "gemm: oneDNN refused a product of {}x{}x{} with status {}", p.m, p.n, p.k,

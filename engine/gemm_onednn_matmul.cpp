@@ -6,8 +6,6 @@
 #include "engine/gemm_part.h"
 #include "engine/half.h"
 
-extern "C" void omp_set_num_threads(int) __attribute__((weak));  // of the OpenMP runtime that oneDNN brings along
-
 namespace tapedeck {
 namespace {
 
@@ -21,9 +19,13 @@ const dnnl::engine& processor() {
 
 }  // namespace
 
+// oneDNN is asked, not the processor: ONEDNN_MAX_CPU_ISA=AVX2 tells it to leave such instructions alone, and then it
+// has no product of bf16.
 bool bf16_is_native() {
 #if defined(__x86_64__)
-  return __builtin_cpu_supports("avx512bf16");
+  const auto uses = static_cast<unsigned>(dnnl::get_effective_cpu_isa());
+  const auto wanted = static_cast<unsigned>(dnnl::cpu_isa::avx512_core_bf16);
+  return (uses & wanted) == wanted;  // a set of features, each with those that it is built on
 #else
   return false;
 #endif
@@ -32,7 +34,7 @@ bool bf16_is_native() {
 template <class In>
 void gemm_onednn_matmul(const GemmPart<float, In>& p) {
   using dnnl::memory;
-  if (omp_set_num_threads) omp_set_num_threads(1);
+  onednn_on_this_thread();
   thread_local dnnl::stream stream(processor());
   const auto strides = [](bool transposed, int64_t ld) {
     return transposed ? memory::dims{1, ld} : memory::dims{ld, 1};

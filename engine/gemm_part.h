@@ -28,7 +28,10 @@ template <class T>
 void gemm_eigen(const GemmPart<T>& part);       // gemm_eigen.cpp
 void gemm_onednn(const GemmPart<float>& part);  // gemm_onednn.cpp, in builds with oneDNN
 
-// gemm_onednn_matmul.cpp, in builds with oneDNN. Of Bfloat16 only where the processor multiplies such numbers itself.
+void onednn_on_this_thread();  // the calling one: oneDNN starts no others from it
+
+// gemm_onednn_matmul.cpp, in builds with oneDNN. Of Bfloat16 only where oneDNN uses the processor's instructions for
+// it.
 bool bf16_is_native();
 template <class In>
 void gemm_onednn_matmul(const GemmPart<float, In>& part);
