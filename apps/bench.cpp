@@ -55,11 +55,8 @@ std::string line(const Json& row) {
 
 std::string ratio_line(const Json& row) {
   const Json& over = row["over_plain"];
-  std::string out =
-      fmt::format("batch {}: graph / plain {:.3f}", row["batch"].get<int64_t>(), over["ratio"].get<double>());
-  if (!over["ratio_low"].is_null())
-    out += fmt::format(" [{:.3f}, {:.3f}]", over["ratio_low"].get<double>(), over["ratio_high"].get<double>());
-  return out + fmt::format(", medians of n = {} rounds\n", over["n"].get<int64_t>());
+  return fmt::format("batch {}: graph / plain {}, medians of n = {} rounds\n", row["batch"].get<int64_t>(),
+                     ratio_text(over), over["n"].get<int64_t>());
 }
 
 std::string header(const Config& config, Device device) {

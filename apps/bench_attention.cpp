@@ -137,10 +137,7 @@ std::string line(const Json& row) {
                   cell("composed", "median_ms", 10, 3, 1), cell("fused", "peak_bytes", 9, 1, 1 << 20),
                   cell("composed", "peak_bytes", 9, 1, 1 << 20));
   const Json& ratio = row["fused_over_composed"];
-  if (!ratio.is_null()) out += fmt::format("   {:.3f}", ratio["ratio"].get<double>());
-  if (!ratio.is_null() && !ratio["ratio_low"].is_null())
-    out += fmt::format(" [{:.3f}, {:.3f}]", ratio["ratio_low"].get<double>(), ratio["ratio_high"].get<double>());
-  return out + "\n";
+  return out + (ratio.is_null() ? "\n" : "   " + ratio_text(ratio) + "\n");
 }
 
 std::string header(const Config& config, Device device) {

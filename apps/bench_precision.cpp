@@ -46,13 +46,6 @@ Json row_json(const Entry& entry, const Entry& single) {
   return row;
 }
 
-std::string ratio_text(const Json& ratio) {
-  std::string out = fmt::format("{:.3f}", ratio["ratio"].get<double>());
-  if (!ratio["ratio_low"].is_null())
-    out += fmt::format(" [{:.3f}, {:.3f}]", ratio["ratio_low"].get<double>(), ratio["ratio_high"].get<double>());
-  return out;
-}
-
 std::string line(const Json& row, const Form& form) {
   return fmt::format("{:>6}  {:<18} {:>10.3f} {:>6} {:>22} {:>12} {:>6.2f} {:>10.1e}\n", row["batch"].get<int64_t>(),
                      form.name(), row["median_ms"].get<double>(), row["n"].get<int64_t>(), ratio_text(row["over_fp32"]),

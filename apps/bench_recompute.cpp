@@ -83,14 +83,10 @@ std::string table(const Json& document, const Config& config, Device device) {
                      "peak MiB", "time / none");
   const double mib = 1 << 20;
   for (const Json& row : document["rows"]) {
-    const Json& ratio = row["time_over_none"];
-    out += fmt::format("{:<12} {:>10.2f} {:>10.2f} {:>8.1f}% {:>10.2f}   {:.3f}", row["policy"].get<std::string>(),
+    out += fmt::format("{:<12} {:>10.2f} {:>10.2f} {:>8.1f}% {:>10.2f}   {}\n", row["policy"].get<std::string>(),
                        row["median_ms"].get<double>(), row["saved_bytes"].get<double>() / mib,
                        100 * row["saved_over_none"].get<double>(), row["peak_bytes"].get<double>() / mib,
-                       ratio["ratio"].get<double>());
-    if (!ratio["ratio_low"].is_null())
-      out += fmt::format(" [{:.3f}, {:.3f}]", ratio["ratio_low"].get<double>(), ratio["ratio_high"].get<double>());
-    out += "\n";
+                       ratio_text(row["time_over_none"]));
   }
   return out + "gradients of every policy are bitwise those of none\n";
 }

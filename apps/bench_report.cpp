@@ -1,5 +1,7 @@
 #include "apps/bench_report.h"
 
+#include <fmt/format.h>
+
 #include <iostream>
 
 #include "apps/files.h"
@@ -29,6 +31,13 @@ void add_ratio(Json& row, std::span<const double> a, std::span<const double> b) 
   row["ratio"] = interval ? interval->ratio : a[0] / b[0];
   row["ratio_low"] = interval ? Json(interval->low) : Json();
   row["ratio_high"] = interval ? Json(interval->high) : Json();
+}
+
+std::string ratio_text(const Json& ratio) {
+  std::string out = fmt::format("{:.3f}", ratio["ratio"].get<double>());
+  if (!ratio["ratio_low"].is_null())
+    out += fmt::format(" [{:.3f}, {:.3f}]", ratio["ratio_low"].get<double>(), ratio["ratio_high"].get<double>());
+  return out;
 }
 
 Json bench_document(const Load& load, Device device) {

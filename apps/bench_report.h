@@ -19,6 +19,9 @@ void add_times(Json& row, const char* median_key, std::span<const double> times)
 // Adds a / b over the rounds, a pair each, as n, ratio, ratio_low and ratio_high; the 95 % interval from two rounds on.
 void add_ratio(Json& row, std::span<const double> a, std::span<const double> b);
 
+std::string ratio_text(
+    const Json& ratio);  // of add_ratio: "1.205 [1.119, 1.298]", without the interval where there is none
+
 // {"format_version": 1, "machine": …}: how each document begins.
 Json bench_document(const Load& load, Device device);
 

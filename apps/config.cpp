@@ -113,9 +113,9 @@ void check_precision(const Config& c) {
 void check_together(Config& c) {
   check_model_options(c);
   check_precision(c);
-  if (c.command == "bench step" && c.recompute.kind == Recompute::Kind::budget)
-    throw UsageError(fmt::format("--recompute {}: bench step measures several batches: use none, blocks or every=K",
-                                 to_text(c.recompute)));
+  if (c.command.starts_with("bench") && c.recompute.kind == Recompute::Kind::budget)
+    throw UsageError(fmt::format("--recompute {}: {} measures several batches: use none, blocks or every=K",
+                                 to_text(c.recompute), c.command));
   if (c.optimizer != "momentum")
     exclude(c, "momentum", c.momentum, "optimizer",
             fmt::format("--optimizer {} has none; use --optimizer momentum or leave it out", c.optimizer).c_str());
@@ -131,6 +131,10 @@ void check_together(Config& c) {
   if (kind && kind->fixed_split)
     for (auto [option, member] : {std::pair{"validation", &c.validation}, std::pair{"test", &c.test}})
       exclude(c, option, *member, data_option, fmt::format("{} has a fixed split; leave it out", c.data).c_str());
+  if (c.log_underflow && c.repeat > 1)
+    throw UsageError(fmt::format(
+        "--log-underflow --repeat {}: it reports on the one model that a run ends with; leave one of them out",
+        c.repeat));
   if (c.validation.value_or(0) + c.test.value_or(0) >= 1)
     throw UsageError(fmt::format("--validation {} and --test {} leave nothing to train on; make their sum less than 1",
                                  *c.validation, *c.test));
@@ -174,9 +178,10 @@ ScalerRule scaler_rule(const Config& c) {
   double scale = 0;
   const char* const end = c.loss_scale.data() + c.loss_scale.size();
   const auto [last, error] = std::from_chars(c.loss_scale.data(), end, scale);
-  if (error != std::errc() || last != end || !(scale > 0 && scale <= 0x1p120))
-    throw UsageError(
-        fmt::format("--loss-scale got \"{}\", needs dynamic, or a number above 0 such as 1024", c.loss_scale));
+  // In f32, where the scale is kept: neither 0 nor subnormal, and with room to divide by.
+  if (error != std::errc() || last != end || !(scale >= 0x1p-126 && scale <= 0x1p120))
+    throw UsageError(fmt::format(
+        "--loss-scale got \"{}\", needs dynamic, or a number from 1.2e-38 to 1.3e36 such as 1024", c.loss_scale));
   return {.kind = ScalerRule::Kind::fixed, .initial = scale};
 }
 

@@ -24,6 +24,7 @@ namespace fs = std::filesystem;
 // The run's options, and those of the data that was asked for in place of its own.
 Config config_of_run(const Config& asked, const fs::path& folder) {
   Config run = saved_config(folder);
+  run.recompute = {};  // of training; scoring keeps nothing
   if (asked.origin("data") == Origin::flag && asked.data != run.data) {
     run.data = asked.data;
     run.data_dir.clear(), run.label.clear(), run.validation.reset(), run.test.reset();

@@ -72,6 +72,9 @@ GptShape gpt_shape(const Config& config, int64_t context, int64_t vocabulary) {
 }
 
 void set_recompute(Network& model, const Recompute& recompute) {
+  CHECK(recompute.kind != Recompute::Kind::budget || std::ssize(recompute.plan) == model.pieces(),
+        "recompute: a budget without a plan for each of {} pieces would recompute nothing; plan it first",
+        model.pieces());
   if (recompute.kind == Recompute::Kind::blocks) model.recompute_every = 1;
   for (size_t piece = 0; piece < recompute.plan.size(); ++piece)
     model.save(static_cast<int64_t>(piece), recompute.plan[piece]);

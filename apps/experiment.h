@@ -21,7 +21,8 @@ DType find_precision(const Config& config);              // what the model compu
 bool graph_wanted(const Config& config, Device device);  // whether steps are captured and replayed
 
 GptShape gpt_shape(const Config& config, int64_t context, int64_t vocabulary);
-// Makes the model recompute what is asked for. Throws UsageError where it has fewer parts than a segment is to have.
+// Makes the model recompute what is asked for; a budget needs its plan (with_recompute_planned). Throws UsageError
+// where the model has fewer parts than a segment is to have.
 void set_recompute(Network& model, const Recompute& recompute);
 std::unique_ptr<Network> make_model(const Config& config, const Problem& problem);
 OptimizerRule optimizer_rule(const Config& config);

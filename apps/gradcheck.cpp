@@ -132,7 +132,7 @@ int run_gradcheck(const Config& config) {
   steps_per_epoch(config, problem);  // refuses a batch that is too large
   const Config planned = with_recompute_planned(config, problem, device);
   Learner learner(planned, problem, seed, device, find_precision(config)),
-      twin(config, exact, seed, device, DType::f64);
+      twin(planned, exact, seed, device, DType::f64);
   for (size_t i = 0; i < learner.parameters.all().size(); ++i) {
     const Parameter& p = *learner.parameters.all()[i];
     copy(twin.parameters.all()[i]->value, Tensor::from(p.value.doubles(), p.shape));

@@ -20,10 +20,6 @@ std::vector<double> sorted(std::span<const double> values) {
   return out;
 }
 
-double mean(std::span<const double> values) {
-  return std::accumulate(values.begin(), values.end(), 0.0) / static_cast<double>(values.size());
-}
-
 // P(B = k) for B ~ Binomial(n, ½).
 double binomial_half(int n, int k) {
   return std::exp(std::lgamma(n + 1.0) - std::lgamma(k + 1.0) - std::lgamma(n - k + 1.0) - n * std::log(2.0));
@@ -57,6 +53,11 @@ std::optional<MedianInterval> median_interval(std::span<const double> values) {
     if (coverage >= 0.95) return MedianInterval{low, low + length, x[low - 1], x[low + length - 1], coverage};
   }
   return std::nullopt;
+}
+
+double mean(std::span<const double> values) {
+  CHECK(!values.empty(), "mean: needs at least one value");
+  return std::accumulate(values.begin(), values.end(), 0.0) / static_cast<double>(values.size());
 }
 
 std::optional<double> sample_deviation(std::span<const double> values) {
@@ -97,6 +98,14 @@ double student_t_quantile(double probability, int degrees) {
   return high;
 }
 
+std::optional<MeanInterval> mean_interval(std::span<const double> values) {
+  const std::optional<double> deviation = sample_deviation(values);
+  if (!deviation) return std::nullopt;
+  const int n = static_cast<int>(values.size());
+  const double center = mean(values), half = student_t_quantile(0.975, n - 1) * *deviation / std::sqrt(n);
+  return MeanInterval{center - half, center + half};
+}
+
 double relative_error(std::span<const double> y, std::span<const double> exact) {
   CHECK(y.size() == exact.size(), "relative_error: {} values against {}", y.size(), exact.size());
   double difference = 0, size = 0;
@@ -114,12 +123,10 @@ std::optional<RatioInterval> paired_ratio(std::span<const double> a, std::span<c
     CHECK(a[i] > 0 && b[i] > 0, "paired_ratio: pair {} is {} and {}, needs positive numbers", i, a[i], b[i]);
     logs.push_back(std::log(a[i] / b[i]));
   }
-  const int n = static_cast<int>(logs.size());
-  const std::optional<double> deviation = sample_deviation(logs);
-  if (!deviation) return std::nullopt;
-  const double half = student_t_quantile(0.975, n - 1) * *deviation / std::sqrt(n);
-  const double center = mean(logs);
-  return RatioInterval{std::exp(center), std::exp(center - half), std::exp(center + half), n};
+  const std::optional<MeanInterval> interval = mean_interval(logs);
+  if (!interval) return std::nullopt;
+  return RatioInterval{std::exp(mean(logs)), std::exp(interval->low), std::exp(interval->high),
+                       static_cast<int>(logs.size())};
 }
 
 std::optional<double> expected_running_time(std::span<const double> seconds_spent, int reached) {

@@ -20,7 +20,15 @@ struct MedianInterval {
 // The shortest distribution-free 95 % interval of the median; none for n <= 5, where even [min, max] covers less.
 std::optional<MedianInterval> median_interval(std::span<const double> values);
 
+double mean(std::span<const double> values);                             // needs n >= 1
 std::optional<double> sample_deviation(std::span<const double> values);  // divides by n − 1; none for n = 1
+
+struct MeanInterval {
+  double low, high;
+  bool covers(double x) const { return low <= x && x <= high; }
+};
+// Student's 95 % interval of the mean; none for n < 2.
+std::optional<MeanInterval> mean_interval(std::span<const double> values);
 
 double student_t_cdf(double t, int degrees);                 // degrees >= 1
 double student_t_quantile(double probability, int degrees);  // 0 < probability < 1

@@ -47,7 +47,6 @@ Problem load_problem(const Config& config, Device device, TrainingClock& clock) 
   // What would be refused later is refused before anything is written.
   steps_per_epoch(config, problem);                             // a batch that is too large
   const StepGraph graph(device, graph_wanted(config, device));  // a graph where the device has none
-  make_model(config, problem);                                  // more blocks in a segment than there are
   return problem;
 }
 
@@ -101,8 +100,8 @@ int train_once(const Config& asked, Device device) {
     return exit_done;
   }
   const Problem problem = load_problem(config, device, clock);
-  say_why_on_cpu(asked);
   config = with_recompute_planned(config, problem, device);
+  say_why_on_cpu(asked);
   if (config.dry_run) return dry_run(config, problem, device);
 
   RunFolder folder = earlier ? std::move(earlier->folder) : RunFolder(config, device);
@@ -125,8 +124,8 @@ int train_repeat(const Config& asked, Device device) {
   Config config = with_device_named(asked, device);
   TrainingClock loading;
   const Problem problem = load_problem(config, device, loading);
-  say_why_on_cpu(asked);
   config = with_recompute_planned(config, problem, device);
+  say_why_on_cpu(asked);
   if (config.dry_run) return dry_run(config, problem, device);
 
   std::optional<Earlier> before;

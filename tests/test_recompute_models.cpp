@@ -4,6 +4,7 @@
 
 #include "engine/backend.h"
 #include "tests/program.h"
+#include "tests/test_data_folder.h"
 #include "tests/training.h"
 
 #undef CHECK  // below it is doctest's
@@ -127,4 +128,45 @@ TEST_CASE("gradcheck passes, and the tape is drawn, with --recompute") {
     for (const Json& node : document["nodes"]) parts += node["op"] == "recompute";
     CHECK(parts == 2);
   }
+}
+
+// Fault: a run that goes on with less memory is another run, or is refused for an option that changes no result.
+TEST_CASE("a run goes on under another --recompute, as often as one likes, to the weights of the run that had none") {
+  const TemporaryFolder folder;
+  const auto run = [&](const std::vector<std::string>& words) {
+    const Outcome outcome = tapedeck::test::tapedeck(words);
+    INFO(outcome.err);
+    CHECK(outcome.code == exit_done);
+    return outcome;
+  };
+  const std::vector<std::string> begin = {"train",    "--data",      "task:copy:length=5,symbols=9",
+                                          "--width",  "16",          "--heads",
+                                          "2",        "--dropout",   "0.3",
+                                          "--batch",  "4",           "--schedule",
+                                          "constant", "--quiet",     "--threads",
+                                          "1",        "--precision", "fp16",
+                                          "--out"};
+  const auto words = [&](const char* name, const char* steps) {
+    std::vector<std::string> all = begin;
+    all.insert(all.end(), {folder / name, "--steps", steps});
+    return all;
+  };
+  run(words("straight", "8"));
+  run(words("changed", "2"));
+  const char* const policies[] = {"blocks", "every=2", "budget=40KiB", "none"};
+  for (size_t i = 0; i < 4; ++i) {
+    const Outcome on = run({"train", "--resume", folder / "changed", "--steps", std::to_string(i == 3 ? 8 : 3 + i),
+                            "--recompute", policies[i]});
+    CHECK(read_json(folder / "changed/config.json")["recompute"]["value"] ==
+          (i == 2 ? std::string("budget=40960") : std::string(policies[i])));
+    if (i == 2) CHECK(contains(on.err, "saved for backward instead of"));
+  }
+  CHECK(
+      contains(read_file(folder / "changed/resumes.jsonl"), "\"recompute\":{\"before\":\"none\",\"now\":\"blocks\"}"));
+  CHECK(read_file(folder / "changed/model.safetensors") == read_file(folder / "straight/model.safetensors"));
+  const Outcome refused =
+      tapedeck::test::tapedeck({"train", "--resume", folder / "changed", "--steps", "9", "--recompute", "every=3"});
+  CHECK(refused.code == exit_usage);
+  CHECK(contains(refused.err, "the gpt has only 2 blocks"));
+  CHECK(read_json(folder / "changed/config.json")["recompute"]["value"] == "none");  // the folder is as it was
 }

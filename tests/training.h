@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <cmath>
 #include <sstream>
+#include <stdexcept>
 #include <string>
 #include <vector>
 
@@ -41,10 +42,14 @@ struct Training {
   Trainer trainer;
 };
 
-// The weights that a run of these options ends with.
+// The weights that a run of these options ends with. Throws where a step of it changed none, as steps in 16 bits that
+// overflow do: of two such runs equal weights prove nothing.
 inline std::vector<double> trained_weights(const std::vector<Setting>& options) {
   Training training(options);
-  training.trainer.run();
+  const Summary end = training.trainer.run();
+  const StepState state = training.trainer.learner().state.read();
+  if (state.updates != end.steps || end.steps == 0)
+    throw std::runtime_error("only " + std::to_string(state.updates) + " of the steps changed a weight");
   return training.weights();
 }
 

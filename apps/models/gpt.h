@@ -72,9 +72,9 @@ struct GptBlock : Module {
 
   void operator()(Stream& x, const Pass& pass, const Extras& extras) const {
     const Scope scope(name());
-    add_branch(x, norm1, pass.training && saving.attention,
+    add_branch(x, norm1, pass.training && made_again.attention,
                [this, pass, extras](const Tensor& normed) { return attend(normed, pass, extras); });
-    add_branch(x, norm2, pass.training && saving.mlp,
+    add_branch(x, norm2, pass.training && made_again.mlp,
                [this, pass](const Tensor& normed) { return drop2(shrink(grow(normed)), pass); });
   }
   Tensor attend(const Tensor& normed, const Pass& pass, const Extras& extras) const {
@@ -93,12 +93,12 @@ struct GptBlock : Module {
     x = Stream(sum, recompute([&norm, branch](const Tensor& in) { return branch(norm(in)); }, sum));
   }
 
-  struct Saving {  // what backward makes again: outputs of these, a branch with its norm, or all of the block
+  struct MadeAgain {  // by backward: outputs of these, a branch with its norm, or all of the block
     bool norm1 = false, norm2 = false, gelu = false, attention = false, mlp = false, block = false;
   };
-  void save(const Saving& how) {
-    saving = how;
-    norm1.remade = how.norm1, norm2.remade = how.norm2, grow.remade = how.gelu;
+  void save(const MadeAgain& what) {
+    made_again = what;
+    norm1.remade = what.norm1, norm2.remade = what.norm2, grow.remade = what.gelu;
   }
 
   static Init normal(double deviation) { return {Init::Kind::normal, deviation}; }
@@ -113,7 +113,7 @@ struct GptBlock : Module {
   Dropout drop2;
   int64_t heads;
   bool composed;
-  Saving saving;
+  MadeAgain made_again;
 };
 
 struct Gpt : Network {
@@ -165,12 +165,14 @@ struct Gpt : Network {
   int64_t parts() const override { return shape.layers; }
   const char* part_name() const override { return "blocks"; }
   int64_t pieces() const override { return shape.layers; }
-  std::vector<Saving> savings() const override {
+  std::vector<Saving> ways() const override {
     std::vector<Saving> all;
-    for (const auto& [what, how] : ways()) all.push_back({what, flops_again(how)});
+    for (const auto& [what, made_again] : ways_of_block()) all.push_back({what, flops_again(made_again)});
     return all;
   }
-  void save(int64_t piece, size_t saving) override { blocks[static_cast<size_t>(piece)].save(ways()[saving].second); }
+  void save(int64_t piece, size_t way) override {
+    blocks[static_cast<size_t>(piece)].save(ways_of_block()[way].second);
+  }
 
   GptShape shape;
   Embedding tokens, positions;
@@ -180,7 +182,7 @@ struct Gpt : Network {
   std::optional<Parameter> head;
 
  private:
-  static std::vector<std::pair<const char*, GptBlock::Saving>> ways() {
+  static std::vector<std::pair<const char*, GptBlock::MadeAgain>> ways_of_block() {
     return {{"nothing", {}},
             {"norms", {.norm1 = true, .norm2 = true}},
             {"gelu", {.gelu = true}},
@@ -193,7 +195,7 @@ struct Gpt : Network {
             {"attention and the mlp", {.attention = true, .mlp = true}},
             {"the whole block", {.block = true}}};
   }
-  double flops_again(const GptBlock::Saving& s) const {  // of a block and an example, but for last products
+  double flops_again(const GptBlock::MadeAgain& s) const {  // of a block and an example, but for last products
     const double c = static_cast<double>(shape.width), t = static_cast<double>(shape.context);
     const double norm = again_flops * c, gelu = again_flops * 4 * c;
     const double attention = norm + 6 * c * c + 2 * t * c, mlp = norm + 8 * c * c + gelu;
@@ -208,7 +210,7 @@ struct Gpt : Network {
     Stream x(drop(tokens(ids, positions, first), pass));
     for (int64_t i = 0, end = 0; i < parts(); i = end) {
       GptBlock const& block = blocks[static_cast<size_t>(i)];
-      const int64_t step = !pass.training ? 0 : recompute_every > 0 ? recompute_every : block.saving.block ? 1 : 0;
+      const int64_t step = !pass.training ? 0 : recompute_every > 0 ? recompute_every : block.made_again.block ? 1 : 0;
       end = std::min(i + std::max<int64_t>(step, 1), parts());
       if (step > 0)
         x = again(x, i, end, pass);

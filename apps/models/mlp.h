@@ -60,42 +60,42 @@ struct Mlp : Network {
 
   // One piece: what goes between layers of one width is one tensor, which two of them keep.
   int64_t pieces() const override { return 1; }
-  std::vector<Saving> savings() const override {
+  std::vector<Saving> ways() const override {
     std::vector<Saving> all;
-    for (const Way& way : ways()) all.push_back({text_of(way), flops_again(way)});
+    for (const MadeAgain& what : all_made_again()) all.push_back({text_of(what), flops_again(what)});
     return all;
   }
-  void save(int64_t, size_t saving) override {
-    const Way way = ways()[saving];
-    recompute_every = way.every, recompute_first = way.first;
-    for (Linear& layer : layers) layer.remade = way.activations;
+  void save(int64_t, size_t way) override {
+    const MadeAgain what = all_made_again()[way];
+    recompute_every = what.every, recompute_first = what.first;
+    for (Linear& layer : layers) layer.remade = what.activations;
   }
 
   std::deque<Linear> layers;  // a deque: its elements never move, and parents know them by address
   std::deque<Dropout> dropouts;
 
  private:
-  struct Way {
-    bool activations = false;  // made again from what went in
+  struct MadeAgain {           // by backward
+    bool activations = false;  // from what went in
     int64_t first = 0, every = 0;
   };
-  std::vector<Way> ways() const {
-    std::vector<Way> all = {{}, {.activations = true}};
+  std::vector<MadeAgain> all_made_again() const {
+    std::vector<MadeAgain> all = {{}, {.activations = true}};
     for (int64_t first = 1; first <= parts(); ++first)
       for (int64_t every = 1; every <= first; ++every) all.push_back({false, first, every});
     return all;
   }
-  static std::string text_of(const Way& way) {
-    if (way.activations) return "activations";
-    if (way.first == 0) return "nothing";
-    return text("the first {} hidden layers, {} at a time", way.first, way.every);
+  static std::string text_of(const MadeAgain& what) {
+    if (what.activations) return "activations";
+    if (what.first == 0) return "nothing";
+    return text("the first {} hidden layers, {} at a time", what.first, what.every);
   }
-  double flops_again(const Way& way) const {  // of an example
+  double flops_again(const MadeAgain& what) const {  // of an example
     double flops = 0;
     for (int64_t i = 0; i < parts(); ++i) {
       const Shape& weight = layers[static_cast<size_t>(i)].weight.shape;
-      if (way.activations || i < way.first) flops += again_flops * static_cast<double>(weight[0]);
-      if (i < way.first) flops += 2 * static_cast<double>(weight.count());
+      if (what.activations || i < what.first) flops += again_flops * static_cast<double>(weight[0]);
+      if (i < what.first) flops += 2 * static_cast<double>(weight.count());
     }
     return flops;
   }

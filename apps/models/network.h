@@ -22,16 +22,18 @@ struct Network : Module {
   virtual const char* part_name() const = 0;  // of several: "blocks"
   int64_t recompute_every = 0;
 
-  // Finer: each of so many equal pieces saves memory in a way of its own. The first way saves nothing.
+  // Finer: each of so many equal pieces saves memory in a way of its own, which is a place in ways(). The first saves
+  // nothing.
   struct Saving {
-    std::string what;
-    double flops;  // what it computes again, for a piece and an example; see again_flops
+    std::string what;  // is made again, for people
+    double flops;      // that it takes, for a piece and an example; see again_flops
   };
   virtual int64_t pieces() const = 0;
-  virtual std::vector<Saving> savings() const = 0;
-  virtual void save(int64_t piece, size_t saving) = 0;
-  // An element that is made again without a product counts as so many FLOP: it is read and written, at a speed that is
-  // to a product's as 1 to 50 … 250 on the machines that we know.
+  virtual std::vector<Saving> ways() const = 0;
+  virtual void save(int64_t piece, size_t way) = 0;
+  // An element that is made again without a product counts as so many FLOP: its 8 bytes are read and written in the
+  // time of 50 (one core, 10 GB/s, 60 GFLOP/s) to 250 (a GPU, 2 TB/s, 60 TFLOP/s); `tapedeck info` shows a machine's
+  // peaks.
   static constexpr double again_flops = 100;
 };
 
