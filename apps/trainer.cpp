@@ -162,14 +162,22 @@ bool Trainer::take_in(const StepsInFlight::Finished& step) {
 }
 
 std::string Trainer::overflow_text(const StepRecord& done) {
-  const std::string where = first_broken(*learner_, problem_, feed_->inputs(), static_cast<uint64_t>(config_.seed));
+  const std::string where = [&]() -> std::string {
+    try {
+      const std::string first = first_broken(*learner_, problem_, feed_->inputs(), static_cast<uint64_t>(config_.seed));
+      return first.empty() ? "a checked re-run with another batch met no number that is not finite"
+                           : "in a checked re-run the first tensor that is not finite is the " + first;
+    } catch (const Error& error) {  // it is no reason to report another failure than the run's
+      return std::string("a checked re-run failed (") + error.what() + ")";
+    }
+  }();
+  const bool fixed = scaler_.kind == ScalerRule::Kind::fixed;
   return text(
-      "persistent overflow at step {}: {} steps in a row were skipped, though the loss scale is {} by now; {}. No "
-      "weight "
-      "was changed by these steps. Try --precision bf16, or a lower --lr (now {})",
-      state_.step, done.scaler.in_a_row, done.scaler.scale,
-      where.empty() ? "a checked re-run with another batch met no number that is not finite"
-                    : "in a checked re-run the first tensor that is not finite is the " + where,
+      "persistent overflow at step {}: {} steps in a row were skipped, {} {}; {}. No weight was changed by these "
+      "steps. "
+      "Try {}--precision bf16, or a lower --lr (now {})",
+      state_.step, done.scaler.in_a_row, fixed ? "and the loss scale stays at" : "though the loss scale is",
+      fixed ? config_.loss_scale : text("{} by now", done.scaler.scale), where, fixed ? "--loss-scale dynamic, " : "",
       done.rate);
 }
 

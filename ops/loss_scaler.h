@@ -18,7 +18,7 @@ struct ScalerRule {
   double growth = 2, backoff = 0.5;
   int32_t interval = 2000;  // good steps in a row that let the scale grow
   double floor = 0;         // a scale that would fall below it stays; below 1 is allowed
-  int32_t give_up = 30;     // steps skipped in a row that end the run: from 65536, the scale is below 1e-4 by then
+  int32_t give_up = 30;  // steps skipped in a row that end the run: they halve 65536 to 6e-5, or to --loss-scale-floor
 
   bool on() const { return kind != Kind::none; }
   // Failed steps in a row that end a run. Without a scale there is nothing that could mend the next one.

@@ -178,7 +178,9 @@ TEST_CASE("a loss scale beside a precision that needs none, or that is no scale,
   };
   CHECK(contains(message({{"loss-scale", "8"}}), "belongs to --precision fp16"));
   CHECK(contains(message({{"precision", "bf16"}, {"loss-scale", "dynamic"}}), "leave it out"));
-  for (const char* wrong : {"0", "-1", "inf", "nan", "1e39", "8x", "Dynamic"})
-    CHECK(contains(message({{"precision", "fp16"}, {"loss-scale", wrong}}), "needs dynamic, or a number above 0"));
-  CHECK(message({{"precision", "fp16"}, {"loss-scale", "0.5"}}).empty());
+  for (const char* wrong : {"0", "-1", "inf", "nan", "1e39", "1e37", "8x", "Dynamic", "1e-60", "1e-39", "1e-320"})
+    CHECK(contains(message({{"precision", "fp16"}, {"loss-scale", wrong}}),
+                   "needs dynamic, or a number from 1.2e-38 to 1.3e36"));
+  for (const char* right : {"0.5", "1.2e-38", "1.3e36"})
+    CHECK(message({{"precision", "fp16"}, {"loss-scale", right}}).empty());
 }
