@@ -11,6 +11,7 @@
 #include "apps/compare_report.h"
 #include "apps/compare_sides.h"
 #include "apps/interrupt.h"
+#include "apps/recompute_plan.h"
 #include "apps/train_report.h"
 #include "apps/trainer.h"
 
@@ -36,33 +37,58 @@ Run train(Config config, int64_t seed) {
   return run;
 }
 
+// What f returns. What it throws names the side.
+template <class F>
+auto of_side(const char* side, const F& f) try {
+  return f();
+} catch (const UsageError& error) {
+  throw UsageError(fmt::format("side {}: {}", side, error.what()));
+} catch (const OutOfMemory& error) {
+  throw OutOfMemory(fmt::format("side {}: {}", side, error.what()));
+}
+
+// A side as all of its runs begin: what can be refused is refused, a budget of recomputation has its plan, and what is
+// to be known of it is said.
+Config ready(const Config& config) {
+  const Device device = prepare_machine(config);
+  const Problem problem(config, device, find_precision(config));
+  steps_per_epoch(config, problem);
+  const StepGraph graph(device, graph_wanted(config, device));
+  const Config planned = with_recompute_planned(config, problem, device);
+  say_why_on_cpu(config);
+  return planned;
+}
+
 }  // namespace
 
 int run_compare(const Config& config) try {
-  const Sides sides = compare_sides(config);
+  Sides sides = compare_sides(config);
   Comparison comparison{.a = sides.named_a, .b = sides.named_b, .differences = sides.differences};
   Progress progress(std::cerr, stderr_is_terminal(), config.quiet);
   const Interruption signals;
-  for (const Config* one : {&sides.a, &sides.b}) {
-    Config said = *one;
-    said.quiet = config.quiet;
-    say_why_on_cpu(said);
+  for (const auto& [name, one] : {std::pair("a", &sides.a), {"b", &sides.b}}) {
+    one->quiet = config.quiet;
+    *one = of_side(name, [&side = *one] { return ready(side); });
   }
-  std::vector<double> weights;  // of a, as its first seed trained them
+  std::vector<double> weights;  // of a, as its first seed that ended well trained them
   for (int64_t i = 0; i < config.seeds; ++i) {
     const int64_t seed = config.seed + i;
     // In turns, and every other pair the other way round, so that a machine that grows warm favours neither.
     Run a, b;
-    for (const bool first : {true, false})
-      (first == (i % 2 == 0) ? a : b) = train(first == (i % 2 == 0) ? sides.a : sides.b, seed);
+    for (const bool is_a : {i % 2 == 0, i % 2 != 0})
+      (is_a ? a : b) = of_side(is_a ? "a" : "b", [&] { return train(is_a ? sides.a : sides.b, seed); });
     progress.message(fmt::format("seed {} ({} of {}): validation loss {:.4f} / {:.4f}", seed, i + 1, config.seeds,
                                  a.summary.final.validation_loss.value_or(NAN),
                                  b.summary.final.validation_loss.value_or(NAN)));
-    if (i == 0) weights = a.weights;
+    if (weights.empty() && a.summary.status != "diverged") weights = a.weights;
     comparison.runs_a.push_back(a.summary);
     comparison.runs_b.push_back(b.summary);
   }
   comparison.outputs = compare_outputs(sides.a, sides.b, weights);
+  if (const std::string other = other_function(sides.a, sides.b); !other.empty())
+    comparison.no_outputs = "the sides compute other functions, or of other examples: " + other;
+  else if (weights.empty())
+    comparison.no_outputs = "no run of a ended well";
   print_report(config, compare_report(comparison), compare_json(comparison));
   const auto diverged = [](const Summary& run) { return run.status == "diverged"; };
   const bool all_diverged = std::all_of(comparison.runs_a.begin(), comparison.runs_a.end(), diverged) ||

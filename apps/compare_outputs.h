@@ -13,9 +13,12 @@ namespace tapedeck {
 
 struct OutputError {
   double relative;
-  double expected;  // the most that is usual for its precision; far above it something is wrong
-  bool unusual() const { return !(relative <= 10 * expected); }
+  // What is usual for the precision. Above it something is wrong, below it the numbers were not rounded as they should
+  // have been: an fp16 side that computes in fp32, say.
+  double low, high;
+  bool unusual() const { return !(low <= relative && relative <= high); }
 };
+OutputError output_error(double relative, const Config& config);
 
 struct OutputComparison {
   int64_t examples, outputs;  // that were looked at, and numbers they have in all
@@ -25,8 +28,16 @@ struct OutputComparison {
   std::optional<double> median_margin, largest_margin;  // of the different ones
 };
 
-// `weights`: of a trained model, as ParameterSet::values() of side a lays them out. None where the sides' models have
-// other parameters. Throws what building and running a model throws.
+// Fills in the shares and margins of outputs, `choices` numbers for each decision.
+void compare_decisions(OutputComparison& result, const std::vector<double>& a, const std::vector<double>& b,
+                       int64_t choices);
+
+// Options that say which function of which examples a model computes, and not how: empty where both sides have the
+// same, else "activation relu / tanh". Outputs that differ for such a reason say nothing about a precision or a device.
+std::string other_function(const Config& a, const Config& b);
+
+// `weights`: of a trained model, as ParameterSet::values() of side a lays them out. None where the sides compute other
+// functions. Throws what building and running a model throws.
 std::optional<OutputComparison> compare_outputs(const Config& a, const Config& b, const std::vector<double>& weights);
 
 }  // namespace tapedeck

@@ -2,31 +2,23 @@
 
 #include <fmt/format.h>
 
+#include <algorithm>
 #include <cmath>
 #include <nlohmann/json.hpp>
 
 namespace tapedeck {
 namespace {
 
-bool ended_well(const Summary& run) { return run.status != "diverged" && run.final.validation_loss.has_value(); }
-
-double mean(const std::vector<double>& values) {
-  double sum = 0;
-  for (const double x : values) sum += x;
-  return sum / static_cast<double>(values.size());
+bool ended_well(const Summary& run) {
+  return run.status != "diverged" && run.final.validation_loss && std::isfinite(*run.final.validation_loss);
 }
 
-std::vector<double> step_medians(const std::vector<Summary>& runs) {
-  std::vector<double> out;
-  for (const Summary& run : runs)
-    if (run.step_ms) out.push_back(run.step_ms->median_ms);
+// Places of the pairs of which both ended well. What diverged took other steps, and has no metric.
+std::vector<size_t> good_pairs(const Comparison& c) {
+  std::vector<size_t> out;
+  for (size_t i = 0; i < c.runs_a.size(); ++i)
+    if (ended_well(c.runs_a[i]) && ended_well(c.runs_b[i])) out.push_back(i);
   return out;
-}
-
-int64_t steps_of(const std::vector<Summary>& runs) {
-  int64_t steps = 0;
-  for (const Summary& run : runs) steps += run.step_ms ? run.step_ms->n : 0;
-  return steps;
 }
 
 std::string spread_text(const std::vector<double>& values) {
@@ -34,8 +26,8 @@ std::string spread_text(const std::vector<double>& values) {
 }
 
 std::string error_line(const char* side, const OutputError& e) {
-  return fmt::format("  {}: {:.2e}{}\n", side, e.relative,
-                     e.unusual() ? fmt::format("  far above the {:.0e} that its precision makes", e.expected) : "");
+  if (!e.unusual()) return fmt::format("  {}: {:.2e}\n", side, e.relative);
+  return fmt::format("  {}: {:.2e}  unusual: its precision makes {:.1e} to {:.1e}\n", side, e.relative, e.low, e.high);
 }
 
 std::string outputs_text(const OutputComparison& o) {
@@ -62,31 +54,40 @@ std::string diverged_text(const Comparison& c) {
   return out;
 }
 
+int64_t examples_a_step(const Summary& run) { return run.batch.value_or(0) * run.accumulate.value_or(1); }
+
+std::string steps_text(const Comparison& c) {
+  const StepComparison steps = compare_steps(c);
+  if (steps.a.empty()) return "step time: no seed ended well on both sides\n";
+  std::string out = fmt::format("step time {:.3g} ms -> {:.3g} ms", median(steps.a), median(steps.b));
+  if (steps.ratio)
+    out += fmt::format(", ratio {:.3f} [{:.3f}, {:.3f}]", steps.ratio->ratio, steps.ratio->low, steps.ratio->high);
+  const int64_t of_a = examples_a_step(c.runs_a[0]), of_b = examples_a_step(c.runs_b[0]);
+  const std::string batch =
+      of_a == of_b ? "same batch" : fmt::format("other batches: {} and {} examples a step", of_a, of_b);
+  return out + fmt::format(" (same machine, {}, in turns, warm-up excluded, medians of n = {} and {} steps, {})\n",
+                           batch, steps.steps_a, steps.steps_b,
+                           steps.ratio ? fmt::format("{} pairs of runs", steps.a.size())
+                                       : "one pair of runs: a ratio with its interval needs two seeds");
+}
+
 // The two lines: what it costs or wins, and what it does to the result.
 std::string verdict(const Comparison& c) {
-  std::string out;
-  const std::vector<double> a = step_medians(c.runs_a), b = step_medians(c.runs_b);
-  if (const auto ratio = compare_steps(c))
-    out += fmt::format(
-        "step time {:.3g} ms -> {:.3g} ms, ratio {:.3f} [{:.3f}, {:.3f}] (same machine, in turns, warm-up excluded, "
-        "medians "
-        "of n = {} and {} steps, {} pairs of runs)\n",
-        median(a), median(b), ratio->ratio, ratio->low, ratio->high, steps_of(c.runs_a), steps_of(c.runs_b), ratio->n);
-  else
-    out += "step time: needs two seeds for a ratio with an interval\n";
   const MetricComparison m = compare_metric(c);
+  std::string out = steps_text(c);
   if (m.a.empty()) return out + "validation: no seed ended well on both sides\n";
   out += fmt::format("validation {} {} -> {} (mean ± deviation, seeds n = {})", m.name, spread_text(m.a),
                      spread_text(m.b), m.a.size());
-  if (!m.low) return out + ": one seed shows no spread\n";
-  return out + fmt::format(": difference {:+.4f} [{:+.4f}, {:+.4f}], {} the seed spread\n", *m.difference, *m.low,
-                           *m.high, m.within_spread() ? "within" : "outside");
+  if (!m.interval) return out + ": one seed shows no spread\n";
+  return out + fmt::format(": {} the seed spread; difference {:+.4f} [{:+.4f}, {:+.4f}], {}\n",
+                           m.within_spread() ? "within" : "outside", *m.difference, m.interval->low, m.interval->high,
+                           m.shown() ? "which does not cover 0" : "no difference shown");
 }
 
-Json numbers(const std::optional<double>& x) { return x && std::isfinite(*x) ? Json(*x) : Json(); }
+Json number_or_null(const std::optional<double>& x) { return x && std::isfinite(*x) ? Json(*x) : Json(); }
 
 Json error_json(const OutputError& e) {
-  return {{"relative", numbers(e.relative)}, {"expected", e.expected}, {"unusual", e.unusual()}};
+  return {{"relative", number_or_null(e.relative)}, {"usual", {e.low, e.high}}, {"unusual", e.unusual()}};
 }
 
 }  // namespace
@@ -98,34 +99,36 @@ MetricComparison compare_metric(const Comparison& c) {
     accuracy = accuracy && c.runs_a[i].final.validation_accuracy && c.runs_b[i].final.validation_accuracy;
   m.name = accuracy ? "accuracy" : "loss";
   std::vector<double> differences;
-  for (size_t i = 0; i < c.runs_a.size(); ++i) {
+  for (const size_t i : good_pairs(c)) {
     const Summary &a = c.runs_a[i], &b = c.runs_b[i];
-    if (!ended_well(a) || !ended_well(b)) continue;
     m.a.push_back(accuracy ? *a.final.validation_accuracy : *a.final.validation_loss);
     m.b.push_back(accuracy ? *b.final.validation_accuracy : *b.final.validation_loss);
     differences.push_back(m.b.back() - m.a.back());
   }
   if (differences.empty()) return m;
   m.difference = mean(differences);
-  if (const auto deviation = sample_deviation(differences)) {
-    const int n = static_cast<int>(differences.size());
-    const double half = student_t_quantile(0.975, n - 1) * *deviation / std::sqrt(n);
-    m.low = *m.difference - half, m.high = *m.difference + half;
-  }
+  m.interval = mean_interval(differences);
+  if (m.interval) m.spread = std::max(*sample_deviation(m.a), *sample_deviation(m.b));
   return m;
 }
 
-std::optional<RatioInterval> compare_steps(const Comparison& c) {
-  const std::vector<double> a = step_medians(c.runs_a), b = step_medians(c.runs_b);
-  return a.size() == b.size() ? paired_ratio(b, a) : std::nullopt;
+StepComparison compare_steps(const Comparison& c) {
+  StepComparison steps;
+  for (const size_t i : good_pairs(c)) {
+    const auto &a = c.runs_a[i].step_ms, &b = c.runs_b[i].step_ms;
+    if (!a || !b) continue;
+    steps.a.push_back(a->median_ms), steps.b.push_back(b->median_ms);
+    steps.steps_a += a->n, steps.steps_b += b->n;
+  }
+  steps.ratio = paired_ratio(steps.b, steps.a);
+  return steps;
 }
 
 std::string compare_report(const Comparison& c) {
   std::string out = fmt::format("a: {}\nb: {}\n", c.a, c.b);
   for (const std::string& difference : c.differences)
     out += fmt::format("warning: they also differ in {}, so that the verdict is on both\n", difference);
-  out +=
-      c.outputs ? outputs_text(*c.outputs) : "outputs: not compared, the two models have other parameters or outputs\n";
+  out += c.outputs ? outputs_text(*c.outputs) : fmt::format("outputs: not compared, {}\n", c.no_outputs);
   return out + diverged_text(c) + verdict(c);
 }
 
@@ -138,22 +141,28 @@ Json compare_json(const Comparison& c) {
                       {"b", error_json(o->b)},
                       {"decisions", o->decisions},
                       {"different", o->different},
-                      {"median_margin", numbers(o->median_margin)},
-                      {"largest_margin", numbers(o->largest_margin)}};
+                      {"median_margin", number_or_null(o->median_margin)},
+                      {"largest_margin", number_or_null(o->largest_margin)}};
   } else {
     out["outputs"] = nullptr;
+    out["outputs_why_not"] = c.no_outputs;
   }
-  const auto steps = compare_steps(c);
-  out["step_ratio"] =
-      steps ? Json({{"ratio", steps->ratio}, {"low", steps->low}, {"high", steps->high}, {"n", steps->n}}) : Json();
+  const StepComparison steps = compare_steps(c);
+  out["step_ms"] = {{"a", steps.a}, {"b", steps.b}};
+  out["step_ratio"] = steps.ratio ? Json({{"ratio", steps.ratio->ratio},
+                                          {"low", steps.ratio->low},
+                                          {"high", steps.ratio->high},
+                                          {"n", steps.ratio->n}})
+                                  : Json();
   const MetricComparison m = compare_metric(c);
   out["metric"] = {{"name", m.name},
                    {"a", m.a},
                    {"b", m.b},
-                   {"difference", numbers(m.difference)},
-                   {"low", numbers(m.low)},
-                   {"high", numbers(m.high)},
-                   {"within_seed_spread", m.low ? Json(m.within_spread()) : Json()}};
+                   {"difference", number_or_null(m.difference)},
+                   {"low", m.interval ? number_or_null(m.interval->low) : Json()},
+                   {"high", m.interval ? number_or_null(m.interval->high) : Json()},
+                   {"difference_shown", m.interval ? Json(m.shown()) : Json()},
+                   {"within_seed_spread", m.interval ? Json(m.within_spread()) : Json()}};
   for (const auto& [side, runs] : {std::pair("runs_a", &c.runs_a), {"runs_b", &c.runs_b}}) {
     out[side] = Json::array();
     for (const Summary& run : *runs) out[side].push_back(to_json(run));

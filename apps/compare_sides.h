@@ -14,8 +14,8 @@ struct Sides {
 };
 
 // Of --a and --b, or of the preset's. A side is options, or the folder of a run, whose options it then has. Options
-// beside them hold for both sides, and a side's own come before them. Throws UsageError as `train` would, naming the
-// side.
+// beside them hold for both sides, and a side's own come before them: a run's are all that change its result. Throws
+// UsageError as `train` would, naming the side, and where an option holds for neither.
 Sides compare_sides(const Config& config);
 
 }  // namespace tapedeck
