@@ -74,7 +74,7 @@ std::string header(const Config& config, Device device) {
 int run_bench_step(const Config& config) {
   const Device device = prepare_machine(config);
   { const StepGraph refuses(device, config.graph == "on"); }  // where there are none, before anything is measured
-  say_why_on_cpu(config);
+  say_what_is_slow(config);
   Json document = bench_document(load_before_bench(config), device);
   std::optional<Peaks> peaks;  // those of the CPU
   if (device == Device::cpu) try {

@@ -160,7 +160,7 @@ int run_bench_attention(const Config& config) {
     throw UsageError(text("--width {} is no multiple of --heads {}: each head has width / heads numbers", config.width,
                           config.heads));
   const Device device = prepare_machine(config);
-  say_why_on_cpu(config);
+  say_what_is_slow(config);
   Json document = bench_document(load_before_bench(config), device);
 
   document["device"] = name(device);

@@ -110,7 +110,7 @@ std::string table(const Json& document) {
 
 int run_bench_launch(const Config& config) {
   const Device device = prepare_machine(config);
-  say_why_on_cpu(config);
+  say_what_is_slow(config);
   Json document = bench_document(load_before_bench(config), device);
 
   std::vector<std::unique_ptr<Chain>> chains;

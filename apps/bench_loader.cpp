@@ -181,7 +181,7 @@ int run_bench_loader(const Config& asked) {
   Config config = asked;
   if (config.origin("threads") == Origin::fallback) config.threads = std::max(1, allowed_cores() - 1);
   const Device device = prepare_machine(config);
-  say_why_on_cpu(config);
+  say_what_is_slow(config);
   const Load load = load_before_bench(config);
 
   const BenchImages images;

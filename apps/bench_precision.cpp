@@ -59,7 +59,7 @@ int run_bench_precision(const Config& config) {
   for (const char* precision : {"fp16", "bf16"}) {
     Config half = config;
     half.precision = precision;
-    say_why_on_cpu(half);
+    say_what_is_slow(half);
   }
   Json document = bench_document(load_before_bench(config), device);
   document["warmup_steps"] = StepBench::warmup_steps;

@@ -95,7 +95,7 @@ std::string table(const Json& document, const Config& config, Device device) {
 
 int run_bench_recompute(const Config& config) {
   const Device device = prepare_machine(config);
-  say_why_on_cpu(config);
+  say_what_is_slow(config);
   Json document = bench_document(load_before_bench(config), device);
   const Problem problem(config, device, find_precision(config));
 

@@ -55,7 +55,7 @@ Config ready(const Config& config) {
   steps_per_epoch(config, problem);
   const StepGraph graph(device, graph_wanted(config, device));
   const Config planned = with_recompute_planned(config, problem, device);
-  say_why_on_cpu(config);
+  say_what_is_slow(config);
   return planned;
 }
 
@@ -65,7 +65,7 @@ int run_compare(const Config& config) try {
   Sides sides = compare_sides(config);
   Comparison comparison{.a = sides.named_a, .b = sides.named_b, .differences = sides.differences};
   Progress progress(std::cerr, stderr_is_terminal(), config.quiet);
-  const Interruption signals;
+  const Interruption signals("\nstopping: this batch is finished, and nothing is kept; once more leaves at once\n");
   for (const auto& [name, one] : {std::pair("a", &sides.a), {"b", &sides.b}}) {
     one->quiet = config.quiet;
     *one = of_side(name, [&side = *one] { return ready(side); });

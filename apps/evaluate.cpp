@@ -150,7 +150,7 @@ int run_evaluate(const Config& asked) {
   const Dataset& set = problem.data();
   load_weights(parameters, saved.bytes, saved.source, data_text(set.name, set.features, set.classes));
 
-  say_why_on_cpu(asked);
+  say_what_is_slow(asked);
   std::cerr << saved.note;
   const Evaluation result = evaluate(
       problem, [&](const Tensor& x) { return (*model)(x, {}); }, rows_to_score(problem.data(), split));

@@ -30,7 +30,7 @@ Device prepare_machine(const Config& config) {
   return device;
 }
 
-void say_why_on_cpu(const Config& config) {
+void say_what_is_slow(const Config& config) {
   if (config.quiet) return;
   const std::string why = why_no_cuda();
   if (config.device == "auto" && built_with_cuda() && !why.empty())

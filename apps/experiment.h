@@ -14,7 +14,7 @@ namespace tapedeck {
 Device prepare_machine(const Config& config);
 // Lines on stderr where --device auto took the CPU in a build with CUDA (without, nobody expects a GPU), and where 16
 // bits will not be faster: once nothing is left that could be refused.
-void say_why_on_cpu(const Config& config);
+void say_what_is_slow(const Config& config);
 // With the name of the device that `auto` stands for here: a run is recorded, and goes on, with what it was made with.
 Config with_device_named(const Config& config, Device device);
 DType find_precision(const Config& config);              // what the model computes in

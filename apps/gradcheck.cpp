@@ -128,7 +128,7 @@ int run_gradcheck(const Config& config) {
   const uint64_t seed = static_cast<uint64_t>(config.seed);
   const Pass pass{true, seed, 0};
   const Problem problem(config, device, find_precision(config)), exact(config, device, DType::f64);
-  say_why_on_cpu(config);
+  say_what_is_slow(config);
   steps_per_epoch(config, problem);  // refuses a batch that is too large
   const Config planned = with_recompute_planned(config, problem, device);
   Learner learner(planned, problem, seed, device, find_precision(config)),

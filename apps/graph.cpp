@@ -112,7 +112,7 @@ int run_graph(const Config& config) {
   const Device device = prepare_machine(config);
   const Problem problem(config, device, find_precision(config));
   steps_per_epoch(config, problem);  // refuses a batch that is too large
-  say_why_on_cpu(config);
+  say_what_is_slow(config);
   const uint64_t seed = static_cast<uint64_t>(config.seed);
   const auto model = make_model(with_recompute_planned(config, problem, device), problem);
   const ParameterSet parameters(*model, device, find_precision(config), seed);

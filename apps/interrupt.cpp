@@ -31,9 +31,9 @@ void on_signal(int) {
 
 }  // namespace
 
-Interruption::Interruption() {
+Interruption::Interruption(std::string_view said) {
   asked_to_stop = false;
-  message = "\nstopping: this batch is finished and the run saved; once more leaves at once\n";
+  message = said;
   if (!isatty(STDERR_FILENO)) message.remove_prefix(1);  // a terminal's live line is to be left first
   stack_t stack{};
   stack.ss_sp = handler_stack;

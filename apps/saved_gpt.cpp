@@ -23,7 +23,7 @@ SavedGpt load_gpt(const Config& asked) {
   auto model = std::make_unique<Gpt>(gpt_shape(run, data.features, data.classes));
   auto parameters = std::make_unique<ParameterSet>(*model, device, dtype, static_cast<uint64_t>(run.seed));
   load_weights(*parameters, saved.bytes, saved.source, data_text(data.name, data.features, data.classes));
-  say_why_on_cpu(asked);
+  say_what_is_slow(asked);
   std::cerr << saved.note;
   return {run, std::move(data), std::move(saved), std::move(tokenizer), std::move(model), std::move(parameters)};
 }

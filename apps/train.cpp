@@ -101,7 +101,7 @@ int train_once(const Config& asked, Device device) {
   }
   const Problem problem = load_problem(config, device, clock);
   config = with_recompute_planned(config, problem, device);
-  say_why_on_cpu(asked);
+  say_what_is_slow(asked);
   if (config.dry_run) return dry_run(config, problem, device);
 
   RunFolder folder = earlier ? std::move(earlier->folder) : RunFolder(config, device);
@@ -125,7 +125,7 @@ int train_repeat(const Config& asked, Device device) {
   TrainingClock loading;
   const Problem problem = load_problem(config, device, loading);
   config = with_recompute_planned(config, problem, device);
-  say_why_on_cpu(asked);
+  say_what_is_slow(asked);
   if (config.dry_run) return dry_run(config, problem, device);
 
   std::optional<Earlier> before;

@@ -71,6 +71,21 @@ TEST_CASE("interrupt: a signal in the middle of a matrix product harms nothing")
   }
 }
 
+// Fault: it said that the run is saved, which compare does with none.
+TEST_CASE("interrupt: compare says that it keeps nothing, and prints no half of a document") {
+  const TemporaryFolder folder;
+  Process process({"compare", "--a", "--lr 0.1", "--b", "--lr 0.2", "--data", "blobs", "--hidden", "8", "--epochs", "1",
+                   "--seeds", "100000", "--threads", "1", "--device", "cpu", "--json"},
+                  folder.path());
+  REQUIRE(Process::within(30, [&] { return contains(process.err(), "seed 1 (1 of"); }));
+  process.signal(SIGINT);
+  CHECK(process.wait(20) == exit_interrupted);
+  INFO(process.err());
+  CHECK(process.out().empty());
+  CHECK(contains(process.err(), "stopping: this batch is finished, and nothing is kept"));
+  CHECK_FALSE(contains(process.err(), "saved"));
+}
+
 TEST_CASE("interrupt: handlers have a stack of their own, and threads that compute take no signals") {
   const Threads four(4);
   const Interruption signals;

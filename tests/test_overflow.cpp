@@ -173,15 +173,16 @@ TEST_CASE("a loss that is NaN from a step on ends the run after thirty skips, wi
 }
 
 TEST_CASE("a fixed loss scale that is too large is not said to have moved, and the advice is another scale") {
-  for (const Device device : all_devices()) {
-    INFO(std::string(name(device)));
-    const Spoiling run(device, 0, 0, 40, {{"loss-scale", "1e30"}});
-    const std::string reason = run.trainer.reason();
-    INFO(reason);
-    CHECK(run.summary.status == "diverged");
-    CHECK(contains(reason, "30 steps in a row were skipped, and the loss scale stays at 1e30;"));
-    CHECK(contains(reason, "is the output gradient of "));
-    CHECK(contains(reason, "Try --loss-scale dynamic, "));
-    CHECK_FALSE(contains(reason, "by now"));
-  }
+  for (const Device device : all_devices())
+    for (const char* recompute : {"none", "blocks"}) {
+      INFO(std::string(name(device)) << ", recompute " << recompute);
+      const Spoiling run(device, 0, 0, 40, {{"loss-scale", "1e30"}, {"recompute", recompute}});
+      const std::string reason = run.trainer.reason();
+      INFO(reason);
+      CHECK(run.summary.status == "diverged");
+      CHECK(contains(reason, "30 steps in a row were skipped, and the loss scale stays at 1e30;"));
+      CHECK(contains(reason, "is the output gradient of "));
+      CHECK(contains(reason, "Try --loss-scale dynamic, "));
+      CHECK_FALSE(contains(reason, "by now"));
+    }
 }
