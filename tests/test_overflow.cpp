@@ -147,7 +147,8 @@ TEST_CASE("a loss that is NaN from a step on ends the run after thirty skips, wi
   for (const Device device : all_devices())
     for (const char* floor : {"1e-4", "100", "0"}) {
       INFO(std::string(name(device)) << ", floor " << std::string(floor));
-      const std::string out = folder / name(device) + floor;
+      const bool saves = floor == std::string("1e-4");  // each save is forced to the disk
+      const std::string out = saves ? folder / name(device) : "";
       const Spoiling run(device, 5, 100000, 200, {{"loss-scale-floor", floor}, {"schedule", "constant"}}, out);
       INFO(run.trainer.reason());
       CHECK(run.summary.status == "diverged");
@@ -161,14 +162,15 @@ TEST_CASE("a loss that is NaN from a step on ends the run after thirty skips, wi
       CHECK(contains(run.trainer.reason(), "the loss scale is " + text("{}", static_cast<float>(scale))));
       CHECK(
           contains(run.trainer.reason(), "the first tensor that is not finite is the output of linear at mlp.hidden0"));
+      const Spoiling good(device, 5, 100000, 4, {{"schedule", "constant"}});
+      CHECK(run.weights() == good.weights());  // those of the last step that was none of the thirty
+      if (!saves) continue;
       std::vector<std::string> complaints;
       const auto last = Checkpoints(out).newest(complaints);
       REQUIRE(last);
       CHECK(complaints.empty());
       for (const auto& [name, tensor] : from_safetensors(last->files.at("weights.safetensors"), "weights"))
         CHECK(all_finite(tensor));
-      const Spoiling good(device, 5, 100000, 4, {{"schedule", "constant"}});
-      CHECK(run.weights() == good.weights());  // those of the last step that was none of the thirty
     }
 }
 
