@@ -45,6 +45,8 @@ auto of_side(const char* side, const F& f) try {
   throw UsageError(fmt::format("side {}: {}", side, error.what()));
 } catch (const OutOfMemory& error) {
   throw OutOfMemory(fmt::format("side {}: {}", side, error.what()));
+} catch (const Error& error) {
+  throw Error(fmt::format("side {}: {}", side, error.what()));
 }
 
 // A side as all of its runs begin: what can be refused is refused, a budget of recomputation has its plan, and what is

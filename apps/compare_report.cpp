@@ -43,13 +43,19 @@ std::string outputs_text(const OutputComparison& o) {
   return out + "\n";
 }
 
-std::string diverged_text(const Comparison& c) {
+// What went wrong in runs, and is not seen in the figures of the others.
+std::string troubles_text(const Comparison& c) {
   std::string out;
   for (const auto& [side, runs] : {std::pair("a", &c.runs_a), {"b", &c.runs_b}}) {
-    int64_t failed = 0;
-    for (const Summary& run : *runs) failed += !ended_well(run);
+    int64_t failed = 0, skipped = 0, steps = 0;
+    for (const Summary& run : *runs) {
+      failed += !ended_well(run);
+      skipped += run.loss_scale.skipped.value_or(0), steps += run.steps.value_or(0);
+    }
     if (failed > 0)
       out += fmt::format("{} diverged in {} of {} runs, which are left out\n", side, failed, runs->size());
+    if (skipped > 0)
+      out += fmt::format("{} skipped {} of its {} steps, whose gradients overflowed\n", side, skipped, steps);
   }
   return out;
 }
@@ -129,7 +135,7 @@ std::string compare_report(const Comparison& c) {
   for (const std::string& difference : c.differences)
     out += fmt::format("warning: they also differ in {}, so that the verdict is on both\n", difference);
   out += c.outputs ? outputs_text(*c.outputs) : fmt::format("outputs: not compared, {}\n", c.no_outputs);
-  return out + diverged_text(c) + verdict(c);
+  return out + troubles_text(c) + verdict(c);
 }
 
 Json compare_json(const Comparison& c) {

@@ -172,6 +172,9 @@ TEST_CASE("compare: one seed has step times too, and steps of other sizes are sa
   CHECK(compare_json(c)["metric"]["within_seed_spread"].is_null());
   c.runs_a[0].batch = 32, c.runs_b[0].batch = 16, c.runs_b[0].accumulate = 4;
   CHECK(contains(compare_report(c), "same machine, other batches: 32 and 64 examples a step, in turns"));
+  CHECK_FALSE(contains(compare_report(c), "skipped"));
+  c.runs_b[0].steps = 100, c.runs_b[0].loss_scale.skipped = 99;  // and still it is no divergence
+  CHECK(contains(compare_report(c), "b skipped 99 of its 100 steps"));
   c.runs_b[0].status = "diverged";
   CHECK(contains(compare_report(c), "step time: no seed ended well on both sides"));
 }
@@ -273,6 +276,9 @@ TEST_CASE("compare: what a side is refused for, or has no memory for, names the 
     CHECK(contains(refused.err, row.words));
     CHECK(refused.out.empty());
   }
+  const Outcome missing = outcome("--data csv:/nowhere/at-all.csv");
+  CHECK(missing.code != exit_done);
+  CHECK(contains(missing.err, "side b: "));
   const Outcome large = outcome("--hidden 4096,4096 --memory-limit 1MiB");
   INFO(large.err);
   CHECK(large.code == exit_out_of_memory);
