@@ -12,6 +12,7 @@ PACKAGES = g++ make cmake ninja-build ccache git libeigen3-dev libfmt-dev libcli
 export DEBIAN_FRONTEND = noninteractive
 # Build folders share objects that differ in nothing else. Sources have absolute paths, so that debuggers miss nothing.
 export CCACHE_NOHASHDIR = 1
+export CCACHE_SLOPPINESS = pch_defines,time_macros
 
 comma = ,
 debug = -DCMAKE_BUILD_TYPE=Debug -DCMAKE_CXX_FLAGS_DEBUG="-O1 -g1"
@@ -53,7 +54,7 @@ test: build  ## all tests
 
 test-asan: setup  ## all tests, compiled by clang, under AddressSanitizer and UndefinedBehaviorSanitizer
 	$(call install,clang)
-	$(call build,build-asan,$(debug) -DCMAKE_CXX_COMPILER=clang++ -DTAPEDECK_CUDA=off \
+	$(call build,build-asan,$(debug) -DCMAKE_CXX_COMPILER=clang++ -DTAPEDECK_PRECOMPILE=ON -DTAPEDECK_CUDA=off \
 	  -DTAPEDECK_SANITIZE=address$(comma)undefined)
 	$(call ctest,build-asan)
 
@@ -72,8 +73,8 @@ THREADED = ranges cover|parallel loop|loops one right after|threads may|each has
 # It is also the build of the whole program for any processor and without oneDNN.
 test-tsan: setup  ## what runs on several threads, under ThreadSanitizer (which cannot follow oneDNN nor our fibers)
 	$(call install,clang)
-	$(call build,build-tsan,$(debug) -DCMAKE_CXX_COMPILER=clang++ -DTAPEDECK_NATIVE=OFF -DTAPEDECK_ONEDNN=off -DTAPEDECK_CUDA=off \
-	  -DTAPEDECK_SANITIZE=thread -DTAPEDECK_TEST_NAMES='$(THREADED)')
+	$(call build,build-tsan,$(debug) -DCMAKE_CXX_COMPILER=clang++ -DTAPEDECK_PRECOMPILE=ON -DTAPEDECK_NATIVE=OFF \
+	  -DTAPEDECK_ONEDNN=off -DTAPEDECK_CUDA=off -DTAPEDECK_SANITIZE=thread -DTAPEDECK_TEST_NAMES='$(THREADED)')
 	@ctest --test-dir build-tsan -R '$(THREADED)' --output-on-failure --no-tests=error
 
 test-race: setup  ## the kernels of the emulated device under our race detector (needs g++)

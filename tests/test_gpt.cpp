@@ -149,18 +149,17 @@ TEST_CASE("a gpt on the emulated device, replayed as a graph, has the losses of 
 
 TEST_CASE("gradcheck passes every parameter of a gpt") {
   for (const std::vector<std::string>& more :
-       std::vector<std::vector<std::string>>{{"--seed", "1"},
-                                             {"--seed", "4", "--untied", "--dropout", "0.2"},
-                                             {"--precision", "fp32"},
-                                             {"--device", "emulated", "--batch", "2"}}) {
-    std::vector<std::string> words = {
-        "gradcheck", "--data", "task:copy:length=4,symbols=9", "--layers", "2", "--heads", "2", "--width",
-        "16",        "--json"};
+       std::vector<std::vector<std::string>>{{"--layers", "2", "--seed", "1"},
+                                             {"--layers", "1", "--seed", "4", "--untied", "--dropout", "0.2"},
+                                             {"--layers", "1", "--precision", "fp32"},
+                                             {"--layers", "1", "--device", "emulated", "--batch", "2"}}) {
+    std::vector<std::string> words = {"gradcheck", "--data", "task:copy:length=4,symbols=9", "--heads", "2", "--width",
+                                      "16",        "--json"};
     words.insert(words.end(), more.begin(), more.end());
     const test::Outcome outcome = test::tapedeck(words);
     INFO(outcome.out << outcome.err);
     CHECK(outcome.code == exit_done);
-    CHECK(outcome.json()["rows"].size() >= 28);
+    CHECK(outcome.json()["rows"].size() >= 16);
   }
 }
 

@@ -65,8 +65,8 @@ std::vector<double> mapped(Device device, int64_t n, int64_t out_from, int64_t a
 
 template <class Out, class A, class B>
 void check_map(Device device) {
-  for (int64_t n : {1, 3, 4, 5, 8, 31, 33, 129, 1023, 2056})
-    for (int64_t from = 0; from < 8 && from < n; ++from)
+  for (int64_t n : {1, 3, 4, 5, 8, 31, 33, 129, 2056})
+    for (int64_t from = 0; from < 8 && from<n; from += n> 1000 ? 3 : 1)
       for (bool add : {false, true}) {
         CAPTURE(n);
         CAPTURE(from);
