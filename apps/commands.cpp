@@ -9,6 +9,8 @@ std::span<const Command> all_commands() {
        "tapedeck train --data mnist --data-dir mnist --hidden 512,512 --target accuracy=0.97", run_train},
       {"compare", "two configurations over the same seeds: errors, decisions, step time, result",
        "tapedeck compare precision --data mnist --data-dir mnist --epochs 3 --seeds 5", run_compare},
+      {"profile", "where the time of a training step goes: by op and by part of the model, against the roofs",
+       "tapedeck profile --data mnist --data-dir mnist --batch 128 --trace trace.json", run_profile},
       {"evaluate", "score a saved model: accuracy, loss, confusion matrix",
        "tapedeck evaluate runs/mlp-digits-001 --split test", run_evaluate},
       {"generate", "let a trained gpt write, or answer a question of its task",

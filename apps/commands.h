@@ -8,6 +8,7 @@ namespace tapedeck {
 
 int run_train(const Config& config);            // train.cpp
 int run_compare(const Config& config);          // compare.cpp
+int run_profile(const Config& config);          // profile.cpp
 int run_evaluate(const Config& config);         // evaluate.cpp
 int run_generate(const Config& config);         // generate.cpp
 int run_inspect(const Config& config);          // inspect.cpp

@@ -24,7 +24,7 @@ const DataKind* data_kind(const Config& c) {
 
 // Defaults that depend on other options.
 void fill_defaults(Config& c) {
-  const bool is_train = c.command == "train";
+  const bool is_train = c.command == "train" || c.command == "profile";
   const auto unless_set = [&](const char* option, auto& member, auto value) {
     if (is_default(c, option)) member = value;
   };
@@ -140,7 +140,7 @@ void check_together(Config& c) {
                                  *c.validation, *c.test));
   if (c.target && c.target->metric == "accuracy" && c.loss == "mse")
     throw UsageError(fmt::format("--target {}: --loss mse has no accuracy; use loss=NUMBER", to_text(*c.target)));
-  const bool reads_data = command_bit(c.command) & (kTrain | kDataInfo | kDataConvert | kGradcheck | kGraph);
+  const bool reads_data = command_bit(c.command) & (kTrain | kProfile | kDataInfo | kDataConvert | kGradcheck | kGraph);
   if (reads_data && c.resume.empty() && kind && kind->needs_folder && c.data_dir.empty())
     throw UsageError(fmt::format("{}{} needs --data-dir, the folder of its files",
                                  std::string_view(data_option) == "data" ? "--data " : "", c.data));

@@ -98,18 +98,22 @@ struct Config {
   std::string config_file;
 
   // Of single commands
-  std::string preset, side_a, side_b;                   // compare
-  int64_t seeds = 5;                                    // compare
-  std::string run;                                      // evaluate, export: the run folder, or a weights file in it
-  std::string predictions;                              // evaluate: file to write, empty: none
-  std::string split = "test";                           // evaluate: train, validation, test, all
-  std::string prompt;                                   // generate, inspect
-  std::optional<int64_t> length, top_k;                 // generate: tokens to make, and to choose among
-  std::optional<double> temperature;                    // generate
-  std::string svg;                                      // inspect: file to write, empty: none
-  bool dot = false;                                     // graph
-  std::optional<int64_t> order;                         // data info: epoch
-  std::vector<int64_t> batches = {32, 128, 512, 2048};  // bench step
+  std::string preset, side_a, side_b;    // compare
+  int64_t seeds = 5;                     // compare
+  std::string run;                       // evaluate, export: the run folder, or a weights file in it
+  std::string predictions;               // evaluate: file to write, empty: none
+  std::string split = "test";            // evaluate: train, validation, test, all
+  std::string prompt;                    // generate, inspect
+  std::optional<int64_t> length, top_k;  // generate: tokens to make, and to choose among
+  std::optional<double> temperature;     // generate
+  std::string window = "skip=0,wait=1,warmup=1,active=3,repeat=1";  // profile; see profile_window.h
+  std::string sort = "self";                                        // profile
+  int64_t top = 30;                                                 // profile: rows of a table
+  std::string trace, memory_picture, roofline;                      // profile: files to write, empty: none
+  std::string svg;                                                  // inspect: file to write, empty: none
+  bool dot = false;                                                 // graph
+  std::optional<int64_t> order;                                     // data info: epoch
+  std::vector<int64_t> batches = {32, 128, 512, 2048};              // bench step
   std::vector<int64_t> contexts = {64, 128, 256, 512, 1024, 2048};  // bench attention: positions of an example
   int64_t tokens = 2048;                                            // bench attention: of a batch
   std::string mask = "causal";                                      // bench attention: causal, full, both

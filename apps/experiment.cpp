@@ -14,6 +14,7 @@
 #include "engine/gpu.h"
 #include "engine/step_graph.h"
 #include "engine/tape_watch.h"
+#include "engine/trace.h"
 
 namespace tapedeck {
 
@@ -151,8 +152,12 @@ size_t saved_activations(const Tape& tape, const Inputs& inputs) {
 size_t learn(Learner& learner, const Problem& problem, const Inputs& inputs, const Pass& pass, double share) {
   Tape tape;
   try {
-    const Tensor loss = problem.loss((*learner.model)(inputs.x, pass), inputs);
+    const Tensor loss = [&] {
+      const Range range("forward");
+      return problem.loss((*learner.model)(inputs.x, pass), inputs);
+    }();
     const size_t saved = saved_activations(tape, inputs);
+    const Range range("backward");
     tape.backward(loss, seed_of(learner.state.ptr(), loss, share));
     end_batch(learner.state.ptr(), loss, share, inputs.x.rows());
     return saved;

@@ -3,7 +3,7 @@
 namespace tapedeck {
 namespace {
 
-constexpr unsigned kRuns = kTrain | kCompare;
+constexpr unsigned kRuns = kTrain | kCompare | kProfile;
 constexpr unsigned kSteps = kBenchStep | kBenchPrecision;
 constexpr unsigned kModel = kRuns | kGradcheck | kGraph | kSteps | kBenchLoader;  // build a model from options
 constexpr unsigned kComputes =
@@ -176,8 +176,8 @@ const Option kOptions[] = {
      .help = "of initial weights, order and dropout together; generate: of the choices", .range = {0, kMost}, .synonyms = "random-seed"},
     {.name = "repeat", .member = &C::repeat, .commands = kTrain,
      .help = "runs, with seeds seed, seed + 1, …", .range = {1, 100000}, .synonyms = "repeats runs num-seeds"},
-    {.name = "out", .member = &C::out, .commands = kTrain,
-     .help = "run folder to make", .fallback = "runs/MODEL-DATA-NNN", .synonyms = "output out-dir output-dir",
+    {.name = "out", .member = &C::out, .commands = kTrain | kProfile,
+     .help = "run folder to make", .fallback = "runs/MODEL-DATA-NNN; profile makes none", .synonyms = "output out-dir output-dir",
      .of_one_run = true},
     {.name = "force", .member = &C::force, .commands = kTrain | kDataConvert | kEvaluate | kExport | kInspect,
      .help = "replace the run that --out holds, or convert's file; --resume: go on though options differ", .synonyms = "overwrite",
@@ -215,6 +215,18 @@ const Option kOptions[] = {
      .fallback = "0.8; of a task 0"},
     {.name = "top-k", .member = &C::top_k, .commands = kGenerate,
      .help = "choose among so many of the likeliest tokens", .range = {1, kLargest}, .fallback = "all"},
+    {.name = "window", .member = &C::window, .commands = kProfile,
+     .help = "which steps: skip some, then repeat: wait, warm up, and profile the active ones"},
+    {.name = "sort", .member = &C::sort, .commands = kProfile,
+     .help = "order of the ops", .choices = "self|total|calls|flops|bytes|saved|name"},
+    {.name = "trace", .member = &C::trace, .commands = kProfile,
+     .help = "write the trace to this file, for ui.perfetto.dev", .fallback = "none"},
+    {.name = "memory", .member = &C::memory_picture, .commands = kProfile,
+     .help = "draw the memory of a step to this file, as SVG", .fallback = "none"},
+    {.name = "roofline", .member = &C::roofline, .commands = kProfile,
+     .help = "draw the ops below the machine's roofs to this file, as SVG", .fallback = "none"},
+    {.name = "top", .member = &C::top, .commands = kProfile,
+     .help = "rows of each table", .range = {1, kLargest}, .synonyms = "limit rows"},
     {.name = "svg", .member = &C::svg, .commands = kInspect,
      .help = "write the picture to this file", .fallback = "none"},
     {.name = "dot", .member = &C::dot, .commands = kGraph,

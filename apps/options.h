@@ -28,7 +28,8 @@ enum CommandBit : unsigned {
   kBenchAttention = 32768,
   kCompare = 65536,
   kBenchPrecision = 131072,
-  kBenchRecompute = 262144
+  kBenchRecompute = 262144,
+  kProfile = 524288
 };
 unsigned command_bit(std::string_view command);  // "data info" -> kDataInfo; 0 for a command that takes no option
 

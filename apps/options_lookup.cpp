@@ -36,6 +36,7 @@ unsigned command_bit(std::string_view command) {
                {"bench launch", kBenchLaunch},
                {"bench attention", kBenchAttention},
                {"compare", kCompare},
+               {"profile", kProfile},
                {"bench precision", kBenchPrecision},
                {"bench recompute", kBenchRecompute}};
   for (const auto& [name, bit] : kBits)

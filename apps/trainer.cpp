@@ -7,6 +7,7 @@
 
 #include "apps/weights.h"
 #include "engine/backend.h"
+#include "engine/trace.h"
 
 namespace tapedeck {
 namespace {
@@ -92,6 +93,7 @@ void Trainer::ask_for_batch() {
   const auto training = clock_.enter(Phase::train);
   RunState::Window& window = state_.window;
   const bool first = window.seen == 0;
+  if (first && watch_) watch_->begins(state_.step);
   if (first) {
     const int64_t rows = std::ssize(problem_.data().train);
     window.size = std::min(rows - state_.examples % rows, config_.batch * config_.accumulate);
@@ -99,6 +101,7 @@ void Trainer::ask_for_batch() {
   if (first || !in_flight_.has_begun()) in_flight_.begin();
   const int64_t count = [&] {
     const auto waiting = clock_.enter(Phase::data_wait);
+    const Range range("data");
     return feed_->next();
   }();
   const double share = static_cast<double>(count) / static_cast<double>(window.size);
@@ -110,18 +113,24 @@ void Trainer::ask_for_batch() {
   const StepGraph::Key key = {count, window.size, feed_->place(), 2 * first + last};
   graph_->run(key, [&] {
     if (first) learner_->parameters.forget_gradients();
-    const size_t saved = learn(*learner_, problem_, feed_->inputs(),
+    const Inputs inputs = [&] {
+      const Range range("data");
+      return feed_->inputs();
+    }();
+    const size_t saved = learn(*learner_, problem_, inputs,
                                {true, static_cast<uint64_t>(config_.seed), 0, &learner_->state.ptr()->batches}, share);
     saved_bytes_ = std::max(saved_bytes_, static_cast<int64_t>(saved));
-    if (last)
-      learner_->optimizer.advance({.schedule = state_.schedule,
-                                   .halt = true,
-                                   .scaler = scaler_,
-                                   .records = in_flight_.records(),
-                                   .ring = StepsInFlight::ring});
+    if (!last) return;
+    const Range range("optimizer");
+    learner_->optimizer.advance({.schedule = state_.schedule,
+                                 .halt = true,
+                                 .scaler = scaler_,
+                                 .records = in_flight_.records(),
+                                 .ring = StepsInFlight::ring});
   });
   ++state_.batches;
   if (!last) return;
+  if (watch_) watch_->ends(state_.step);
   state_.examples += window.size;
   in_flight_.asked({state_.step++, window.size, state_.examples, window.seconds});
   window = {};
@@ -136,7 +145,12 @@ bool Trainer::settle(int64_t ahead) {
 }
 
 bool Trainer::take_in(const StepsInFlight::Finished& step) {
-  state_.times.add(step.seconds);
+  if (watch_ && watch_->slows(step.step)) {
+    slowed_.seconds += step.seconds;
+    slowed_.examples += step.examples;
+  } else {
+    state_.times.add(step.seconds);
+  }
   const auto logging = clock_.enter(Phase::logging);
   log_step(step);
   const StepRecord& done = step.record;

@@ -17,6 +17,15 @@
 
 namespace tapedeck {
 
+// Who looks at single steps: what is around all of a step's work. Nothing is asked for in between.
+class StepWatch {
+ public:
+  virtual ~StepWatch() = default;
+  virtual void begins(int64_t step) = 0;  // counted from 0
+  virtual void ends(int64_t step) = 0;
+  virtual bool slows(int64_t step) const = 0;  // its time says nothing of the others, and counts in no throughput
+};
+
 class Trainer {
  public:
   using Stop = std::function<bool()>;  // asked before every batch; true: save and come back
@@ -33,6 +42,8 @@ class Trainer {
   // Once; begins first where nobody has. A divergence and an interruption are statuses of the summary, any other
   // failure throws Error.
   Summary run();
+
+  void watch(StepWatch& watch) { watch_ = &watch; }  // must outlive run()
 
   Checkpoint checkpoint();  // of where the run stands
 
@@ -85,6 +96,11 @@ class Trainer {
   std::string best_weights_;  // as a safetensors file
   std::string status_ = "done", reason_;
   std::optional<Score> test_;
+  StepWatch* watch_ = nullptr;
+  struct {
+    double seconds = 0;
+    int64_t examples = 0;
+  } slowed_;  // by whoever watches
 
   size_t data_bytes_ = 0;           // of the device, that the feed takes
   int64_t saved_bytes_ = 0;         // the most that a forward pass saved for its backward pass

@@ -36,6 +36,7 @@ void Trainer::log_step(const StepsInFlight::Finished& finished) {
                  {"train_loss", state_.logged.mean()},
                  {"gradient_norm", finished.record.norm},
                  {"lr", finished.record.rate}};
+    if (watch_ && watch_->slows(finished.step)) line["profiled"] = true;
     if (scaler_.on()) line["loss_scale"] = finished.record.scale, line["skipped"] = finished.record.scaler.skipped;
     folder_->append(std::move(line));
   }
@@ -114,9 +115,9 @@ Summary Trainer::summary() const {
     s.final.validation_loss = state_.validation->loss, s.final.validation_accuracy = state_.validation->accuracy;
   if (test_) s.final.test_loss = test_->loss, s.final.test_accuracy = test_->accuracy;
   s.step_ms = state_.times.summary();
-  const double seconds = clock_.training();
+  const double seconds = clock_.training() - slowed_.seconds;
   if (state_.step > 0 && seconds > 0) {
-    s.throughput.examples_per_s = static_cast<double>(state_.examples) / seconds;
+    s.throughput.examples_per_s = static_cast<double>(state_.examples - slowed_.examples) / seconds;
     if (problem_.sequences())
       s.throughput.tokens_per_s = *s.throughput.examples_per_s * static_cast<double>(problem_.data().features);
     s.gflops = learner_->model->training_flops() * *s.throughput.examples_per_s / 1e9;

@@ -2,6 +2,8 @@
 
 #include <utility>
 
+#include "engine/trace.h"
+
 namespace tapedeck {
 namespace {
 std::string& path_of_thread() {
@@ -14,8 +16,12 @@ Scope::Scope(std::string_view name) : outer_length_(path_of_thread().size()) {
   std::string& path = path_of_thread();
   if (!path.empty() && !name.empty()) path += '.';
   path += name;
+  if (Tracer* const tracer = Tracer::current()) tracer->open(Span::Kind::scope, name);
 }
-Scope::~Scope() { path_of_thread().resize(outer_length_); }
+Scope::~Scope() {
+  if (Tracer* const tracer = Tracer::current()) tracer->close();
+  path_of_thread().resize(outer_length_);
+}
 
 ScopeOf::ScopeOf(std::string path) : outer_(std::exchange(path_of_thread(), std::move(path))) {}
 ScopeOf::~ScopeOf() { path_of_thread() = std::move(outer_); }

@@ -1,5 +1,5 @@
-// Scope("hidden0") names the part of the model at work. One stack of names serves error messages and the drawing of the
-// tape.
+// Scope("hidden0") names the part of the model at work. One stack of names serves error messages, the drawing of the
+// tape and, as ranges, the profiler.
 #pragma once
 #include <string>
 #include <string_view>

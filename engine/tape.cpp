@@ -7,6 +7,7 @@
 #include "engine/recompute.h"
 #include "engine/scope.h"
 #include "engine/tape_watch.h"
+#include "engine/trace.h"
 
 namespace tapedeck {
 namespace {
@@ -24,6 +25,14 @@ Tape::Keeps& pending() {  // of the op that is about to be recorded
   return keeps;
 }
 
+struct Released {  // what a node saved, when it dies
+  explicit Released(const Node& node) : bytes(static_cast<int64_t>(node.saved_bytes)) {}
+  ~Released() {
+    if (Tracer* const tracer = Tracer::current()) tracer->saved(-bytes);
+  }
+  int64_t bytes;
+};
+
 bool wants_gradient(const std::vector<const Tensor*>& inputs) {
   return std::any_of(inputs.begin(), inputs.end(), [](const Tensor* x) { return x->wants_gradient(); });
 }
@@ -37,6 +46,7 @@ Kept::Kept(const Tensor& x) : x_(x) {
     keeps.slots.push_back(x.grad.get());
   else
     keeps.others = true;
+  keeps.all_bytes += x.bytes();
   const bool lives_anyway = x.data.held() || (x.grad && x.grad->given);  // given: a parameter
   if (x.grad && x.grad->recipe && !lives_anyway) {
     x_ = {};
@@ -50,13 +60,17 @@ Kept::Kept(const Tensor& x) : x_(x) {
 
 void Kept::make_again() const {
   const RecomputeClock::Timed timed(recipe_->device);
+  const TracedOp traced("made again", Way::again);
   x_ = std::exchange(recipe_, nullptr)->make();
+  if (traced) traced->moves(2.0 * static_cast<double>(x_.bytes())), traced->elements(x_.count());
   hold();
 }
 
 Want::Target Want::target() const {
   GradSlot& slot = *slot_;
   const bool add = !std::exchange(slot.fresh, false);
+  if (Tracer* const tracer = Tracer::current())
+    tracer->writes((add ? 2.0 : 1.0) * static_cast<double>(count()) * static_cast<double>(size_of(dtype_)));
   if (!slot.sum || (slot.sum.data.shared() && !slot.given)) {  // somebody else reads the same memory: leave it alone
     const Tensor own = Tensor::empty(shape_, dtype_, device_);
     if (add) copy(own, slot.sum);
@@ -82,11 +96,17 @@ Tape*& Tape::current() {
   return tape;
 }
 Tape::Tape() : outer_(std::exchange(current(), this)) {}
-Tape::~Tape() { stop(); }
+Tape::~Tape() {
+  stop();
+  if (Tracer* const tracer = Tracer::current()) tracer->saved(-static_cast<int64_t>(saved_bytes()));
+}
 void Tape::stop() {
   if (!std::exchange(stopped_, true)) current() = outer_;
 }
-void Tape::add(Node node, const Keeps&) { nodes_.push_back(std::move(node)); }
+void Tape::add(Node node, const Keeps&) {
+  if (Tracer* const tracer = Tracer::current()) tracer->saved(static_cast<int64_t>(node.saved_bytes));
+  nodes_.push_back(std::move(node));
+}
 
 NoTape::NoTape() : outer_(std::exchange(Tape::current(), nullptr)) {}
 NoTape::~NoTape() { Tape::current() = outer_; }
@@ -102,13 +122,23 @@ Tensor record(const char* op, Tensor y, const std::vector<const Tensor*>& inputs
               std::function<void(const Tensor& dy)> backward, std::shared_ptr<Offer> offer,
               std::shared_ptr<const Recipe> recipe) {
   const Tape::Keeps keeps = std::exchange(pending(), {});
+  if (Tracer* const tracer = Tracer::current()) tracer->op(op, inputs, y);
   Tape* tape = Tape::current();
   y.grad = nullptr;
   if (!tape || !wants_gradient(inputs)) return y;
   CHECK(!tape->used_, "{}: this tape was already used by backward: record on a new one", op);
   y.grad = std::make_shared<GradSlot>();
   y.grad->recipe = std::move(recipe);
-  Node node{op, Scope::path(), y.grad, {}, y.shape, y.dtype, keeps.bytes, std::move(backward), std::move(offer)};
+  Node node{op,
+            Scope::path(),
+            y.grad,
+            {},
+            y.shape,
+            y.dtype,
+            keeps.bytes,
+            keeps.all_bytes,
+            std::move(backward),
+            std::move(offer)};
   for (const Tensor* x : inputs) {
     if (!x->wants_gradient()) continue;
     node.inputs.push_back(x->grad);
@@ -147,10 +177,16 @@ void Tape::backward(std::vector<Tensor> ys, std::vector<Tensor> dys) {
   while (!nodes_.empty()) {
     Node node = std::move(nodes_.back());
     nodes_.pop_back();
+    const Released released(node);
     if (node.out->fresh) continue;  // nothing that reached the loss used it
     if (TapeWatch* const watch = TapeWatch::current(); watch && !of_recompute(node.op))
       watch->gradient(node.op, node.where, node.out->sum);
-    ScopeOf scope(std::move(node.where));
+    const ScopeOf scope(std::move(node.where));
+    const TracedOp traced(node.op, Way::backward);
+    if (traced) {
+      traced->elements(node.shape.count());
+      traced->reads(static_cast<double>(node.out->sum.bytes() + node.kept_bytes));
+    }
     node.out->fresh = true;  // nothing is left in it
     node.backward(std::exchange(node.out->sum, {}));
   }

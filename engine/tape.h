@@ -96,6 +96,7 @@ struct Node {
   Shape shape;                                    // of y
   DType dtype;
   size_t saved_bytes;  // what keep() held first for this node
+  size_t kept_bytes;   // all that it was given
   std::function<void(const Tensor& dy)> backward;
   std::shared_ptr<Offer> offer;  // may be null
 };
@@ -120,8 +121,9 @@ class Tape {
   const std::vector<Node>& nodes() const { return nodes_; }
   size_t saved_bytes() const;
 
-  struct Keeps {  // what keep() was given for one node
-    size_t bytes = 0;
+  struct Keeps {       // what keep() was given for one node
+    size_t bytes = 0;  // that nobody else keeps
+    size_t all_bytes = 0;
     std::vector<const GradSlot*> slots;  // of the tensors that have one
     bool others = false;                 // and some that have none: made inside the op, or constant
   };

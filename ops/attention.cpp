@@ -6,6 +6,8 @@
 
 #include <cmath>
 
+#include "engine/trace.h"
+
 namespace tapedeck {
 namespace {
 
@@ -26,6 +28,12 @@ Attention<T> attention_of(const Tensor& qkv, const AttentionSizes& s, const Visi
           .scale = attention_scale<T>(s.head_size)};
 }
 
+// Multiplications and additions of so many products of queries and keys, those that a causal mask leaves.
+double flops(const AttentionSizes& s, bool causal, int products) {
+  const double t = static_cast<double>(s.t), seen = causal ? t * (t + 1) / 2 : t * t;
+  return 2.0 * products * static_cast<double>(s.batch * s.width()) * seen;
+}
+
 }  // namespace
 
 Tensor attention(const Tensor& qkv, int64_t heads, const AttentionMask& mask) {
@@ -35,9 +43,11 @@ Tensor attention(const Tensor& qkv, int64_t heads, const AttentionMask& mask) {
   const Tensor y = Tensor::like(qkv, {s.batch, s.t, s.width()});
   const Tensor lse = Tensor::empty({s.batch, heads, s.t}, sums_of(qkv.dtype), qkv.device());
   with_dtype(qkv.dtype, [&]<class T>() { attention_forward(attention_of<T>(qkv, s, visible(mask, s.t)), y, lse); });
+  trace_flops(flops(s, mask.causal, 2));
   return record("attention", y, {&qkv},
                 [s, qkv = keep(qkv), y = keep(y), lse = keep(lse), lengths = keep(mask.lengths), causal = mask.causal,
                  dqkv = want(qkv)](const Tensor& dy) {
+                  trace_flops(flops(s, causal, 5));  // the scores once more, and a gradient of each operand
                   with_dtype(dy.dtype, [&]<class T>() {
                     const Into<T> to = dqkv.into<T>();
                     const int64_t width = s.width();

@@ -10,6 +10,7 @@
 // where the host can look at it at once; elsewhere the loss is NaN, and no memory is read by such a label.
 #include "engine/launch.h"
 #include "engine/math.h"
+#include "engine/trace.h"
 #include "ops/ops.h"
 
 namespace tapedeck {
@@ -106,10 +107,13 @@ Tensor cross_entropy(const Tensor& logits, const Tensor& labels) {
         CrossEntropyForward<T>{logits.ptr<T>(), label, top.ptr<A>(), log_sum.ptr<A>(), losses.ptr<A>(), logits.cols()});
     rows(device, 1, MeanOfRows<A>{losses.ptr<A>(), label, factor.ptr<A>(), loss.ptr<A>(), n});
   });
+  const double elements = static_cast<double>(logits.count());
+  trace_flops(5 * elements);  // the maximum, a difference, its exponential, their sum, the mean
   return record(
       "cross_entropy", loss, {&logits},
       [x = keep(logits), labels = keep(labels), top = keep(top), log_sum = keep(log_sum), factor = keep(factor),
-       dx = want(logits)](const Tensor& dloss) {
+       dx = want(logits), elements](const Tensor& dloss) {
+        trace_flops(4 * elements);
         const bool ours = dx.fresh() && !x->data.shared();
         with_dtype(x->dtype, [&]<class T>() {
           const Into<T> into = ours ? Into<T>{x->ptr<T>()} : dx.into<T>();
@@ -117,7 +121,7 @@ Tensor cross_entropy(const Tensor& logits, const Tensor& labels) {
                CrossEntropyBackward<T>{x->ptr<T>(), labels->ptr<int32_t>(), top->ptr<Acc<T>>(), log_sum->ptr<Acc<T>>(),
                                        factor->ptr<Acc<T>>(), dloss.ptr<Acc<T>>(), into, x->cols()});
         });
-        if (ours) dx.give(*x);
+        if (ours) trace_moves(2.0 * static_cast<double>(x->bytes())), dx.give(*x);
       });
 }
 

@@ -8,6 +8,7 @@
 // An id that the table does not have is an error on the cpu, where the host can look at it at once; elsewhere its row
 // is NaN, and it has no gradient.
 #include "engine/column_sums.h"
+#include "engine/trace.h"
 #include "ops/ops.h"
 #include "ops/token_order.h"
 
@@ -154,6 +155,7 @@ Tensor embedding(const Tensor& ids, const Tensor& table, const Tensor& positions
     rows(y.device(), ids.count(),
          EmbeddingForward<T>{ids.ptr<int32_t>(), table.ptr<T>(), places, y.ptr<T>(), v, tokens, cols});
   });
+  trace_moves(static_cast<double>(ids.bytes()) + (positions ? 3.0 : 2.0) * static_cast<double>(y.bytes()));
   const Want dtable = want(table), dpositions = want(positions);
   return record("embedding", y, {&table, &positions},
                 [ids = keep(dtable ? ids : Tensor()), dtable, dpositions, v, tokens, first](const Tensor& dy) {

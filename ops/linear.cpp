@@ -4,6 +4,7 @@
 // not make dz and dbias of it (see engine/offer.h), one pass makes both.
 #include "engine/column_sums.h"
 #include "engine/recompute.h"
+#include "engine/trace.h"
 #include "ops/ops.h"
 #include "ops/pointwise.h"
 #include "ops/product.h"
@@ -101,6 +102,7 @@ Tensor pre_activation_gradient(Activation activation, const Tensor& dy, const Te
                                const Want& dbias) {
   const Tensor dz = activation == Activation::none ? dy : Tensor::like(dy);
   if (activation == Activation::none && !dbias) return dz;
+  trace_moves(static_cast<double>(dy.bytes()) * (activation == Activation::none ? 1 : 3));
   with_dtype(dy.dtype, [&]<class T>() {
     const T* const input = z ? z.ptr<T>() : nullptr;
     const T* const output = y ? y.ptr<T>() : nullptr;
@@ -154,7 +156,10 @@ Tensor linear(const Tensor& x, const Tensor& weight, const Tensor& bias, Activat
     const Tensor& target = z && !fused ? z : y;
     g.c = target.data.begin();
     gemm(x.device(), g);
-    if (!fused) activate(activation, y, target);
+    if (!fused && activation != Activation::none) {
+      activate(activation, y, target);
+      trace_moves(2.0 * static_cast<double>(y.bytes()));
+    }
   }
 
   const Want dx = want(x), dweight = want(weight), dbias = want(bias);

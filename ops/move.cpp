@@ -2,6 +2,7 @@
 #include <array>
 
 #include "engine/launch.h"
+#include "engine/trace.h"
 #include "ops/ops.h"
 
 namespace tapedeck {
@@ -13,6 +14,7 @@ Tensor reshape(const Tensor& x, const Shape& shape) {
         x.count(), shape, shape.count());
   Tensor y = x;
   y.shape = shape;
+  trace_moves(0);
   return record("reshape", y, {&x}, [dx = want(x), shape = x.shape](const Tensor& dy) {
     Tensor reshaped = dy;
     reshaped.shape = shape;
@@ -195,6 +197,7 @@ Tensor slice(const Tensor& x, int axis, int64_t begin, int64_t end) {
   with_dtype(x.dtype, [&, outer = outer]<class T>() {
     rows(x.device(), outer, CopyRuns<T>{x.ptr<T>() + offset, cols, {y.ptr<T>()}, length, length});
   });
+  trace_moves(2.0 * static_cast<double>(y.bytes()));
   return record("slice", y, {&x}, [=, outer = outer, dx = want(x)](const Tensor& dy) {
     with_dtype(dy.dtype, [&]<class T>() {
       const auto [to, add] = dx.into<T>();

@@ -12,6 +12,7 @@
 #include "engine/column_sums.h"
 #include "engine/math.h"
 #include "engine/recompute.h"
+#include "engine/trace.h"
 #include "ops/ops.h"
 
 namespace tapedeck {
@@ -156,11 +157,14 @@ Residual norm(const char* op, const Tensor& x, const Tensor& branch, const Tenso
          NormForward<T, centered>{x.ptr<T>(), pointer<T>(branch), gain.ptr<T>(), pointer<T>(bias), sum.ptr<T>(),
                                   y.ptr<T>(), pointer<A>(mean), r.ptr<A>(), eps, cols});
   });
-  if (branch)
+  if (branch) {
+    trace_shares_with_next();
     sum = record("add", sum, {&x, &branch}, [dx = want(x), dbranch = want(branch)](const Tensor& dsum) {
       if (dx) dx.give(dsum);
       if (dbranch) dbranch.give(dsum);
     });
+    trace_moves(4.0 * static_cast<double>(x.bytes()));  // x and branch in, sum and y out
+  }
   const Want dx = want(sum), dgain = want(gain), dbias = want(bias);
   const Tensor read = dx || dgain ? sum : Tensor();
   const auto backward = [dx, dgain, dbias, x = keep(read), gain = keep(dx ? gain : Tensor()), mean = keep(mean),

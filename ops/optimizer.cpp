@@ -7,9 +7,11 @@
 #include "ops/optimizer.h"
 
 #include <cmath>
+#include <optional>
 
 #include "engine/launch.h"
 #include "engine/scope.h"
+#include "engine/trace.h"
 
 namespace tapedeck {
 namespace {
@@ -154,6 +156,18 @@ struct AdamStep {
   }
 };
 
+const char* name(OptimizerRule::Kind kind) {
+  constexpr const char* names[] = {"sgd", "momentum", "adam", "adamw"};
+  return names[static_cast<int>(kind)];
+}
+
+// The numbers that a part of the step reads and writes, for a profiler.
+void trace(const TracedOp& op, const Tensor& x, int passes) {
+  if (!op) return;
+  op->elements(x.count());
+  op->moves(passes * static_cast<double>(x.bytes()));
+}
+
 int64_t chunks(const Tensor& x) { return (x.count() + chunk - 1) / chunk; }
 
 }  // namespace
@@ -210,10 +224,14 @@ void Optimizer::advance(const StepPlan& plan) {
   const Tensor sums = Tensor::empty({chunks(g)}, DType::f64, g.device());
   StepState* const state = state_.ptr();
   with_dtype(w.dtype, [&]<class T>() {
+    std::optional<TracedOp> traced(std::in_place, "gradient norm");
+    trace(*traced, g, 1);
     rows(g.device(), chunks(g), SquareChunk<T>{g.ptr<T>(), sums.ptr<double>(), g.count()});
     rows(g.device(), 1,
          Decide<T>{g.ptr<T>(), sums.ptr<double>(), state, plan, Acc<T>(rule_.clip), rule_.beta1, rule_.beta2, g.count(),
                    sums.count()});
+    traced.emplace(name(rule_.kind));
+    trace(*traced, w, 3 + 2 * static_cast<int>(moments().size()));  // all are read, and but for g written
     const Update<T> update{w.ptr<T>(), g.ptr<T>(), state, Acc<T>(rule_.weight_decay), w.count(), parameters_.decayed()};
     if (second_)
       rows(w.device(), chunks(w),

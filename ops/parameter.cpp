@@ -2,6 +2,7 @@
 
 #include "engine/launch.h"
 #include "engine/random.h"
+#include "engine/trace.h"
 #include "ops/module.h"
 
 namespace tapedeck {
@@ -78,6 +79,8 @@ ParameterSet::ParameterSet(Module& model, Device device, DType dtype, uint64_t s
 
 void ParameterSet::round_copies() {
   if (!copies_) return;
+  const TracedOp traced("round copies");
+  if (traced) traced->moves(static_cast<double>(values_.bytes() + copies_.bytes())), traced->elements(values_.count());
   with_dtype(copies_.dtype, [&]<class T>() {
     map(copies_.device(), copies_.count(), Into<T>{copies_.ptr<T>()}, SameValue(), values_.ptr<float>());
   });

@@ -1,0 +1,181 @@
+#include "apps/profile_rows.h"
+
+#include <algorithm>
+#include <functional>
+#include <set>
+
+namespace tapedeck {
+namespace {
+
+// "f.f.f" -> "f": a range inside itself is the same range.
+std::string without_repeats(const std::string& path) {
+  std::string out, last;
+  for (size_t begin = 0; begin <= path.size();) {
+    const size_t end = std::min(path.find('.', begin), path.size());
+    const std::string part = path.substr(begin, end - begin);
+    if (!part.empty() && part != last) out += (out.empty() ? "" : ".") + part;
+    last = part;
+    begin = end + 1;
+  }
+  return out;
+}
+
+struct Counted {
+  std::string_view op;
+  double forward, backward;
+};
+// Operations as one would count them on paper, an exponential or a root as one. An order of magnitude is what matters:
+// every one of these is bound by memory.
+constexpr Counted counted[] = {
+    {"add", 1, 1},           {"sub", 1, 1},         {"mul", 1, 2},
+    {"bias", 1, 1},          {"relu", 1, 1},        {"gelu", 10, 14},
+    {"gelu_erf", 8, 12},     {"silu", 4, 6},        {"tanh", 4, 3},
+    {"sigmoid", 4, 3},       {"exp", 1, 1},         {"log", 1, 1},
+    {"softmax", 5, 4},       {"log_softmax", 5, 4}, {"masked_softmax", 6, 5},
+    {"layer_norm", 8, 14},   {"rms_norm", 5, 10},   {"add_layer_norm", 9, 14},
+    {"add_rms_norm", 6, 10}, {"dropout", 2, 2},     {"mse", 3, 2},
+    {"sum", 1, 1},           {"mean", 1, 1},        {"scale", 1, 1},
+    {"embedding", 0, 1},     {"linear", 0, 1},
+};
+constexpr Counted updates[] = {
+    {"gradient norm", 2, 0}, {"sgd", 4, 0}, {"momentum", 6, 0}, {"adam", 14, 0}, {"adamw", 16, 0}, {"made again", 5, 0},
+};
+
+bool is_range(const Span& span) { return span.kind == Span::Kind::range || span.kind == Span::Kind::scope; }
+
+class Reader {
+ public:
+  explicit Reader(const Tracer& tracer) : tracer_(tracer), spans_(tracer.spans()), own_(tracer.own_seconds()) {}
+
+  Profile read() {
+    for (size_t i = 0; i < spans_.size(); ++i) {
+      const Span& span = spans_[i];
+      if (span.parent < 0) {
+        ++profile_.steps;
+        profile_.wall += tracer_.seconds(span);
+      }
+      const bool data = span.kind == Span::Kind::range && tracer_.text(span.name) == "data";
+      if (is_range(span) && !data)
+        profile_.between += own_[i];
+      else
+        add_op(i);
+      add_to_ranges(i);
+    }
+    for (OpRow& row : profile_.ops) row.share = profile_.wall > 0 ? row.own / profile_.wall : 0;
+    for (RangeRow& row : profile_.ranges) row.share = profile_.wall > 0 ? row.total / profile_.wall : 0;
+    return std::move(profile_);
+  }
+
+ private:
+  bool same_op(const Span& a, const Span& b) const { return a.kind == b.kind && a.name == b.name && a.way == b.way; }
+
+  void add_op(size_t i) {
+    const Span& span = spans_[i];
+    const auto [found, is_new] = op_rows_.try_emplace({span.name, span.way}, profile_.ops.size());
+    if (is_new) profile_.ops.push_back({tracer_.text(span.name), span.way});
+    OpRow& row = profile_.ops[found->second];
+    ++row.calls;
+    row.own += own_[i];
+    row.flops += flops_of(tracer_, span);
+    row.bytes += span.bytes;
+    row.saved += span.saved;
+    bool inside_itself = false;
+    for (int32_t p = span.parent; p >= 0 && !inside_itself; p = spans_[static_cast<size_t>(p)].parent)
+      inside_itself = same_op(spans_[static_cast<size_t>(p)], span);
+    if (!inside_itself) row.total += tracer_.seconds(span);
+  }
+
+  RangeRow& range(const std::string& name) {
+    const auto [found, is_new] = range_rows_.try_emplace(name, profile_.ranges.size());
+    if (is_new) profile_.ranges.push_back({name});
+    return profile_.ranges[found->second];
+  }
+
+  // The ranges that a span's own time belongs to: those around it, and the parts of its path, which a node of the
+  // backward pass has from forward. Outermost first, none twice.
+  const std::vector<std::string>& ranges_of(const Span& span) {
+    std::vector<int32_t> around;
+    for (const Span* s = &span;; s = &spans_[static_cast<size_t>(s->parent)]) {
+      if (s->kind == Span::Kind::range && s->parent >= 0) around.push_back(s->name);
+      if (s->parent < 0) break;
+    }
+    auto [found, is_new] = names_.try_emplace({around, span.where});
+    std::vector<std::string>& names = found->second;
+    if (!is_new) return names;
+    const auto add = [&](const std::string& name) {
+      if (std::find(names.begin(), names.end(), name) == names.end()) names.push_back(name);
+    };
+    std::reverse(around.begin(), around.end());
+    for (const int32_t name : around) add(tracer_.text(name));
+    const std::string path = without_repeats(tracer_.text(span.where));
+    for (size_t end = 0; end < path.size();) {
+      end = std::min(path.find('.', end + 1), path.size());
+      add(path.substr(0, end));
+    }
+    return names;
+  }
+
+  void add_to_ranges(size_t i) {
+    const Span& span = spans_[i];
+    for (const std::string& name : ranges_of(span)) {
+      RangeRow& row = range(name);
+      row.total += own_[i];
+      (span.way == Way::backward ? row.backward : span.way == Way::again ? row.again : row.forward) += own_[i];
+      row.flops += flops_of(tracer_, span);
+      if (span.way != Way::again) row.saved += span.saved;  // that of a part which runs again is soon gone
+    }
+    if (!is_range(span) || span.parent < 0) return;
+    RangeRow& row =
+        range(span.kind == Span::Kind::range ? tracer_.text(span.name) : without_repeats(tracer_.text(span.where)));
+    ++row.calls;
+    row.own += own_[i];
+  }
+
+  const Tracer& tracer_;
+  const std::vector<Span>& spans_;
+  const std::vector<double> own_;
+  Profile profile_;
+  std::map<std::pair<int32_t, Way>, size_t> op_rows_;
+  std::map<std::string, size_t> range_rows_;
+  std::map<std::pair<std::vector<int32_t>, int32_t>, std::vector<std::string>> names_;
+};
+
+}  // namespace
+
+double flops_per_element(std::string_view op, Way way) {
+  for (const Counted& c : counted)
+    if (c.op == op) return way == Way::backward ? c.backward : c.forward;
+  for (const Counted& c : updates)
+    if (c.op == op) return c.forward;
+  return 0;
+}
+
+double flops_of(const Tracer& tracer, const Span& span) {
+  if (span.flops > 0 || span.bytes <= 0 || span.kind != Span::Kind::op) return span.flops;
+  return flops_per_element(tracer.text(span.name), span.way) * static_cast<double>(span.elements);
+}
+
+std::string OpRow::label() const { return way == Way::none ? name : name + " " + tapedeck::name(way); }
+
+std::optional<double> OpRow::of_roof(const std::optional<Peaks>& peaks) const {
+  if (!peaks || own <= 0 || (flops <= 0 && bytes <= 0)) return {};
+  return std::max(flops / peaks->gemm.best, bytes / peaks->copy.best) / 1e9 / own;
+}
+
+Profile profile_of(const Tracer& tracer) { return Reader(tracer).read(); }
+
+void sort_rows(Profile& profile, const std::string& by) {
+  const auto key = [&by](const auto& row) -> double {
+    if (by == "total") return row.total;
+    if (by == "calls") return static_cast<double>(row.calls);
+    if (by == "flops") return row.flops;
+    if (by == "saved") return static_cast<double>(row.saved);
+    return row.own;
+  };
+  std::stable_sort(profile.ops.begin(), profile.ops.end(), [&](const OpRow& a, const OpRow& b) {
+    if (by == "name") return a.name < b.name;
+    return by == "bytes" ? a.bytes > b.bytes : key(a) > key(b);
+  });
+}
+
+}  // namespace tapedeck

@@ -1,0 +1,115 @@
+#include "apps/trace_file.h"
+
+#include <algorithm>
+#include <nlohmann/json.hpp>
+#include <numeric>
+#include <vector>
+
+#include "apps/record.h"
+
+namespace tapedeck {
+namespace {
+
+constexpr int process = 1, host_line = 1, device_line = 2;
+
+const char* category(Span::Kind kind) {
+  constexpr const char* names[] = {"range", "scope", "op", "gemm"};
+  return names[static_cast<int>(kind)];
+}
+
+class Writer {
+ public:
+  Writer(const Tracer& tracer, size_t limit) : tracer_(tracer), limit_(limit) {
+    if (!tracer.moments().empty()) origin_ = tracer.moments().front().host;
+  }
+
+  void add(const Json& event) {
+    if (out_.size() > limit_) return ++left_out_, void();
+    out_ += (out_.empty() ? "" : ",\n") + json_text(event, -1);
+  }
+  void name(const char* what, int line, const std::string& text) {
+    Json event = {{"name", what}, {"ph", "M"}, {"pid", process}};
+    if (line > 0) event["tid"] = line;
+    event["args"] = {{"name", text}};
+    add(event);
+  }
+  double host(int32_t moment) const { return (at(moment).host - origin_) * 1e6; }
+  double device(int32_t moment) const { return at(moment).device * 1e6; }
+
+  void slice(const Span& span, int line, double begin, double end) {
+    Json args = {{"way", tapedeck::name(span.way)}, {"where", tracer_.text(span.where)}};
+    if (span.flops > 0) args["flops"] = span.flops;
+    if (span.bytes > 0) args["bytes"] = span.bytes;
+    if (span.saved > 0) args["saved_bytes"] = span.saved;
+    if (span.kind == Span::Kind::product) args["m"] = span.m, args["n"] = span.n, args["k"] = span.k;
+    add({{"name", tracer_.text(span.name)},
+         {"cat", category(span.kind)},
+         {"ph", "X"},
+         {"ts", begin},
+         {"dur", std::max(0.0, end - begin)},
+         {"pid", process},
+         {"tid", line},
+         {"args", std::move(args)}});
+  }
+  void arrow(const Span& span, size_t id) {
+    const auto end = [&](const char* phase, double at, int line) {
+      Json event = {{"name", "runs"}, {"cat", "launch"}, {"ph", phase}, {"id", id},
+                    {"ts", at},       {"pid", process},  {"tid", line}};
+      if (*phase == 'f') event["bp"] = "e";
+      add(event);
+    };
+    end("s", host(span.begin), host_line);
+    end("f", device(span.begin), device_line);
+  }
+  void memory(int32_t moment, double at_time) {
+    const auto saved = std::min<int64_t>(at(moment).saved, static_cast<int64_t>(at(moment).bytes));
+    add({{"name", "memory"},
+         {"ph", "C"},
+         {"ts", at_time},
+         {"pid", process},
+         {"args", {{"saved", saved}, {"other", static_cast<int64_t>(at(moment).bytes) - saved}}}});
+  }
+  TraceText text() {
+    return {"{\"displayTimeUnit\": \"ns\", \"otherData\": " +
+                json_text({{"format_version", kFormatVersion}, {"events_left_out", left_out_}}, -1) +
+                ", \"traceEvents\": [\n" + out_ + "\n]}\n",
+            left_out_};
+  }
+
+ private:
+  const TraceMoment& at(int32_t moment) const { return tracer_.moments()[static_cast<size_t>(moment)]; }
+  const Tracer& tracer_;
+  const size_t limit_;
+  double origin_ = 0;
+  size_t left_out_ = 0;
+  std::string out_;
+};
+
+}  // namespace
+
+TraceText trace_text(const Tracer& tracer, const std::string& thread, size_t limit) {
+  Writer writer(tracer, limit);
+  const bool later = tracer.device() != Device::cpu;
+  writer.name("process_name", 0, std::string("tapedeck on ") + name(tracer.device()));
+  writer.name("thread_name", host_line, thread);
+  if (later) writer.name("thread_name", device_line, std::string(name(tracer.device())) + ", compute stream");
+  const std::vector<Span>& spans = tracer.spans();
+  std::vector<size_t> order(spans.size());
+  std::iota(order.begin(), order.end(), size_t{0});
+  std::stable_sort(order.begin(), order.end(), [&](size_t a, size_t b) {  // what contains the other first
+    return spans[a].begin != spans[b].begin ? spans[a].begin < spans[b].begin : spans[a].end > spans[b].end;
+  });
+  for (const size_t i : order) {
+    const Span& span = spans[i];
+    const bool work = span.kind == Span::Kind::op || span.kind == Span::Kind::product;
+    writer.slice(span, host_line, writer.host(span.begin), writer.host(span.end));
+    if (later && work) {
+      writer.slice(span, device_line, writer.device(span.begin), writer.device(span.end));
+      writer.arrow(span, i);
+    }
+    if (work) writer.memory(span.end, writer.host(span.end));
+  }
+  return writer.text();
+}
+
+}  // namespace tapedeck

@@ -1,0 +1,183 @@
+// Tracer: what a thread does while it is traced, as a tree of spans whose own times add up to the whole by
+// construction.
+//
+// Ops say once, where they end (record() of tape.h), what they were. A span of an op therefore goes from the boundary
+// before it (the end of the op before, the begin or end of a range) to its end; what no op follows is its range's own
+// time. Products, the nodes of a backward pass and other work that knows its begin are spans by themselves, inside of
+// what asked for them. Off, every place costs one branch.
+//
+// On the CPU a moment is the host's clock. Other devices run later: there each moment also asks for an event, and the
+// spans' times are what lies between these in the device's own time, read once it has got there.
+#pragma once
+#include <cstdint>
+#include <functional>
+#include <memory>
+#include <string>
+#include <string_view>
+#include <unordered_map>
+#include <vector>
+
+#include "engine/backend.h"
+
+namespace tapedeck {
+
+struct Tensor;
+
+enum class Way : uint8_t { forward, backward, again, none };  // again: recomputed in backward
+const char* name(Way way);                                    // "forward", …, ""
+
+struct Span {
+  enum class Kind : uint8_t { range, scope, op, product };  // scope: a range whose name ends its path
+  Kind kind = Kind::range;
+  Way way = Way::none;
+  int32_t name = 0, where = 0;  // Tracer::text: "softmax" and the layer, "mlp.hidden0"
+  int32_t parent = -1;          // -1: a step
+  int32_t begin = 0, end = 0;   // Tracer::moments
+  int64_t elements = 0;         // of an op's largest input or output, or whose gradient it takes
+  double flops = 0, bytes = 0;  // counted, without those of spans inside; each number read once and written once
+  int64_t saved = 0;            // bytes kept for backward
+  int64_t m = 0, n = 0, k = 0;  // of a product
+};
+
+struct TraceMoment {
+  double host = 0;    // seconds of the tracer's clock
+  double device = 0;  // of the device's since the first moment; the host's on the CPU
+  size_t bytes = 0;   // of the device's arena in use
+  int64_t saved = 0;  // of these what tapes keep for backward
+  std::shared_ptr<Event> event = nullptr;
+};
+
+class Tracer {
+ public:
+  using Clock = std::function<double()>;  // seconds
+  // A span more than `limit` is not kept: its time is then its surroundings' own.
+  explicit Tracer(Device device, Clock clock = nullptr, size_t limit = 1 << 20);
+
+  class On {  // this thread is traced while it lives
+   public:
+    explicit On(Tracer& tracer);
+    ~On();
+    On(const On&) = delete;
+    On& operator=(const On&) = delete;
+
+   private:
+    Tracer* outer_;
+  };
+  static Tracer* current() { return current_; }  // null: this thread is not traced
+
+  // A span that begins now and contains what comes until it is closed. `where` empty: Scope::path().
+  void open(Span::Kind kind, std::string_view name, Way way = Way::none, std::string_view where = {});
+  void close();
+  void close_all();  // after an exception
+  bool within() const { return !frames_.empty(); }
+
+  // For record(): an op ends here. inputs and output may be empty of memory.
+  void op(const char* name, const std::vector<const Tensor*>& inputs, const Tensor& output);
+  void product(const Gemm& g);  // what the span just opened is
+
+  // Of the op that is about to end, or is open:
+  void count(double flops) { pending_flops() += flops; }  // where a number of elements does not tell
+  void moves(double bytes);   // takes the place of what follows from inputs and output; its products' are not in it
+  void writes(double bytes);  // of a gradient
+  void reads(double bytes);   // of what its backward was given and what it kept
+  void elements(int64_t count);
+  void shares_with_next() { shares_ = true; }  // the op about to end is part of the next one's kernel
+
+  // A tape keeps so many bytes more for backward, of the op that ended last, or fewer where it is negative.
+  void saved(int64_t bytes);
+
+  void finish();  // waits for the device; then the moments' times are known
+  // Forgets spans and moments but for the first so many, outside of every span. The texts stay.
+  void clear(size_t spans = 0, size_t moments = 0);
+
+  const std::vector<Span>& spans() const { return spans_; }  // a parent may stand behind its children
+  const std::vector<TraceMoment>& moments() const { return moments_; }
+  const std::string& text(int32_t id) const { return texts_[static_cast<size_t>(id)]; }
+  double seconds(const Span& span) const;   // of the device
+  std::vector<double> own_seconds() const;  // of each span: without the spans inside it
+  Device device() const { return device_; }
+  bool full() const { return full_; }
+
+ private:
+  struct Frame {
+    int32_t span;          // -1: not kept
+    int32_t mark;          // the last boundary within
+    size_t first_pending;  // products since then, in pending_
+    Span::Kind kind;
+    Way way;      // of what ends in it
+    bool inside;  // a node of a backward pass
+    double flops = 0, moved = 0, written = 0, read = 0;
+    int64_t elements = 0;
+    bool moves = false, has_products = false;
+  };
+  int32_t moment();
+  int32_t intern(std::string_view text);
+  int32_t add(const Span& span);
+  void settle(int32_t parent, Way way);  // whose the pending products are
+  double& pending_flops();
+  double bytes_of(const Frame& frame, bool products) const;
+
+  static thread_local constinit Tracer* current_;
+  const Device device_;
+  Backend& backend_;
+  const Clock clock_;
+  const size_t limit_;
+  std::vector<Span> spans_;
+  std::vector<TraceMoment> moments_;
+  std::vector<Frame> frames_;
+  std::vector<int32_t> pending_;
+  std::vector<std::string> texts_;
+  std::unordered_map<std::string, int32_t> ids_;
+  int64_t saved_ = 0;
+  int32_t last_op_ = -1;
+  double nowhere_ = 0;
+  bool shares_ = false, full_ = false;
+};
+
+// A range by a name of its own that is no part of a path: "forward". Scopes are ranges by themselves.
+class Range {
+ public:
+  explicit Range(std::string_view name) : tracer_(Tracer::current()) {
+    if (tracer_) tracer_->open(Span::Kind::range, name);
+  }
+  ~Range() {
+    if (tracer_) tracer_->close();
+  }
+  Range(const Range&) = delete;
+  Range& operator=(const Range&) = delete;
+
+ private:
+  Tracer* tracer_;
+};
+
+// Work that no record() ends: an update, a value that is made again.
+class TracedOp {
+ public:
+  explicit TracedOp(const char* name, Way way = Way::none, std::string_view where = {}) : tracer_(Tracer::current()) {
+    if (tracer_ && !tracer_->within()) tracer_ = nullptr;
+    if (tracer_) tracer_->open(Span::Kind::op, name, way, where);
+  }
+  ~TracedOp() {
+    if (tracer_) tracer_->close();
+  }
+  TracedOp(const TracedOp&) = delete;
+  TracedOp& operator=(const TracedOp&) = delete;
+  Tracer* operator->() const { return tracer_; }
+  explicit operator bool() const { return tracer_ != nullptr; }
+
+ private:
+  Tracer* tracer_;
+};
+
+// What an op knows better than its inputs' and output's sizes say.
+inline void trace_moves(double bytes) {
+  if (Tracer* const tracer = Tracer::current()) tracer->moves(bytes);
+}
+inline void trace_shares_with_next() {
+  if (Tracer* const tracer = Tracer::current()) tracer->shares_with_next();
+}
+inline void trace_flops(double flops) {
+  if (Tracer* const tracer = Tracer::current()) tracer->count(flops);
+}
+
+}  // namespace tapedeck

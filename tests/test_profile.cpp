@@ -1,0 +1,277 @@
+// tapedeck profile: which steps it profiles, what its tables, files and sentences say.
+#include <cmath>
+#include <filesystem>
+
+#include "apps/profile_report.h"
+#include "apps/profile_session.h"
+#include "apps/what_if.h"
+#include "tests/message_of.h"
+#include "tests/program.h"
+#include "tests/test_data_folder.h"
+#include "tests/training.h"
+
+#undef CHECK  // below it is doctest's
+#include <doctest/doctest.h>
+
+using namespace tapedeck;
+using namespace tapedeck::test;
+
+namespace {
+
+const std::vector<std::string> small = {"profile", "--data", "blobs", "--hidden", "8", "--threads", "1", "--quiet"};
+
+std::vector<std::string> with(std::vector<std::string> words, const std::vector<std::string>& more) {
+  words.insert(words.end(), more.begin(), more.end());
+  return words;
+}
+
+std::vector<int64_t> active_steps(const char* window) {
+  const ProfileWindow w = parse_window(window);
+  std::vector<int64_t> steps;
+  for (int64_t step = 0; step < 100; ++step)
+    if (w.part(step) == ProfileWindow::Part::active) steps.push_back(step);
+  return steps;
+}
+
+const Json& row(const Json& rows, const std::string& name, const std::string& way) {
+  for (const Json& r : rows)
+    if (r["name"] == name && r["way"] == way) return r;
+  throw std::runtime_error("no row " + name + " " + way);
+}
+
+}  // namespace
+
+// Fault B56: the window recorded the wrong steps (2, 3, 4 for 3, 4, 5), or none at all.
+TEST_CASE("a window says exactly which steps are profiled") {
+  using Steps = std::vector<int64_t>;
+  CHECK(active_steps("skip=0,wait=1,warmup=2,active=3,repeat=1") == Steps{3, 4, 5});
+  CHECK(active_steps("wait=0,warmup=0,active=5,repeat=1") == Steps{0, 1, 2, 3, 4});
+  CHECK(active_steps("skip=10,wait=1,warmup=1,active=2,repeat=2") == Steps{12, 13, 16, 17});
+  CHECK(active_steps("repeat=1") == Steps{2, 3, 4});
+  for (const char* wrong :
+       {"", "active=0", "active=-1", "active=x", "actve=3", "active=3,active=4", "active=3,", "active"}) {
+    INFO(wrong);
+    CHECK_THROWS_AS(parse_window(wrong), UsageError);
+  }
+}
+
+TEST_CASE("profile: the steps of its window and no others are in table and trace, with their calls") {
+  const TemporaryFolder folder;
+  const std::string trace = folder / "trace.json";
+  const Outcome outcome = tapedeck::test::tapedeck(
+      with(small, {"--steps", "20", "--window", "wait=1,warmup=2,active=3", "--trace", trace, "--json"}));
+  INFO(outcome.err);
+  REQUIRE(outcome.code == exit_done);
+  const Json json = outcome.json();
+  CHECK(json["profiled_steps"] == Json({3, 4, 5}));
+  CHECK(json["steps"] == 3);
+  CHECK(row(json["ops"], "gemm", "forward")["calls"] == 6);  // hidden0 and out
+  CHECK(row(json["ops"], "gemm", "backward")["calls"] == 9);
+  CHECK(row(json["ops"], "adam", "")["calls"] == 3);
+  CHECK(row(json["ops"], "data", "")["calls"] >= 3);
+  double sum = json["in_no_op_ms"];
+  for (const Json& op : json["ops"]) {
+    sum += op["self_ms"].get<double>();
+    CHECK(op["share"] <= 1);
+  }
+  CHECK(sum == doctest::Approx(json["step_ms"].get<double>()).epsilon(1e-6));
+  std::vector<std::string> names;
+  for (const Json& range : json["ranges"]) names.push_back(range["name"]);
+  for (const char* wanted : {"data", "forward", "backward", "optimizer", "mlp", "mlp.hidden0", "mlp.out"}) {
+    INFO(wanted);
+    CHECK(std::find(names.begin(), names.end(), wanted) != names.end());
+  }
+  int steps = 0, products = 0;
+  const Json written = Json::parse(read_file(trace));
+  for (const Json& event : written["traceEvents"]) {
+    steps += event["name"] == "step";
+    products += event["name"] == "gemm";
+  }
+  CHECK(steps == 3);
+  CHECK(products == 15);
+  CHECK(json["what_if"].size() >= 2);
+}
+
+TEST_CASE("profile: a run shorter than the window says so, fails, and leaves no file") {
+  const TemporaryFolder folder;
+  const Outcome outcome =
+      tapedeck::test::tapedeck(with(small, {"--steps", "4", "--trace", folder / "trace.json", "--json"}));
+  CHECK(outcome.code == exit_usage);
+  CHECK(contains(outcome.err, "ends behind 5 steps"));
+  CHECK(contains(outcome.err, "has only 4"));
+  CHECK(outcome.out.empty());
+  CHECK_FALSE(std::filesystem::exists(folder / "trace.json"));
+}
+
+TEST_CASE("profile: the table for people, cut to --top and sorted by --sort, ends with what there is to win") {
+  const Outcome outcome = tapedeck::test::tapedeck(with(small, {"--sort", "calls", "--top", "4"}));
+  INFO(outcome.err);
+  REQUIRE(outcome.code == exit_done);
+  for (const char* part : {"steps 2 to 4 of the run", "self ms", "at most", "in no op", "sum", "more", "mlp.hidden0",
+                           "times as long as the plain step", "1. ", "2. "}) {
+    INFO(part);
+    CHECK(contains(outcome.out, part));
+  }
+  CHECK(contains(outcome.out, "loading ahead"));
+}
+
+TEST_CASE("profile: profiled steps are marked in the metrics and left out of the step times") {
+  const TemporaryFolder folder;
+  const std::string out = folder / "run";
+  const Outcome outcome = tapedeck::test::tapedeck(
+      with(small, {"--window", "skip=2,wait=1,warmup=1,active=2", "--log-every", "1", "--out", out}));
+  INFO(outcome.err);
+  REQUIRE(outcome.code == exit_done);
+  std::vector<int64_t> marked;
+  std::ifstream lines(out + "/metrics.jsonl");
+  for (std::string line; std::getline(lines, line);)
+    if (const Json entry = Json::parse(line); entry.contains("profiled")) marked.push_back(entry["step"]);
+  CHECK(marked == std::vector<int64_t>{4, 5, 6});  // counted from 1, that of the warm-up included
+  CHECK(read_json(out + "/summary.json")["step_ms"]["n"] == 3);
+}
+
+TEST_CASE("profile: a profiled run trains bitwise as a plain one does") {
+  for (const char* recompute : {"none", "blocks"}) {
+    const std::vector<Setting> options = {{"data", "blobs"},  {"hidden", "8"},          {"steps", "6"},
+                                          {"dropout", "0.2"}, {"recompute", recompute}, {"accumulate", "2"}};
+    Training watched(options);
+    ProfileSession session(parse_window("wait=1,warmup=1,active=3"), watched.device);
+    watched.trainer.watch(session);
+    watched.trainer.run();
+    session.finish();
+    CHECK(session.steps() == std::vector<int64_t>{2, 3, 4});
+    CHECK(watched.weights() == trained_weights(options));
+    CHECK(profile_of(session.tracer()).steps == 3);
+  }
+}
+
+// Fault B95: a profiler that goes on gathering after its steps.
+TEST_CASE("profile: outside of its active steps nothing of the profiler grows") {
+  ProfileSession session(parse_window("skip=1,wait=1,warmup=3,active=1"), Device::cpu);
+  const Tensor x = Tensor::full({4}, DType::f32, Device::cpu, 1);
+  const auto step = [&](int64_t i) {
+    session.begins(i);
+    relu(x);
+    session.ends(i);
+  };
+  for (int64_t i = 0; i < 5; ++i) step(i);
+  CHECK(session.tracer().spans().empty());
+  for (int64_t i = 5; i < 2000; ++i) step(i);
+  CHECK(session.tracer().spans().size() == 2);
+  CHECK(session.tracer().moments().size() == 3);
+  CHECK(session.steps() == std::vector<int64_t>{5});
+}
+
+TEST_CASE("profile: a step that does not end leaves the others whole") {
+  ProfileSession session(parse_window("wait=0,warmup=0,active=3"), Device::cpu);
+  const Tensor x = Tensor::full({4}, DType::f32, Device::cpu, 1);
+  session.begins(0);
+  relu(x);
+  session.ends(0);
+  session.begins(1);
+  session.finish();
+  CHECK(Tracer::current() == nullptr);
+  const Profile p = profile_of(session.tracer());
+  CHECK(p.steps == 1);
+  CHECK(session.steps() == std::vector<int64_t>{0});
+}
+
+TEST_CASE("profile: a gpt with recomputation on the emulated device") {
+  const Outcome outcome = tapedeck::test::tapedeck({"profile",
+                                                    "--data",
+                                                    "task:copy:length=5,symbols=8",
+                                                    "--layers",
+                                                    "1",
+                                                    "--heads",
+                                                    "2",
+                                                    "--width",
+                                                    "16",
+                                                    "--batch",
+                                                    "2",
+                                                    "--recompute",
+                                                    "blocks",
+                                                    "--device",
+                                                    "emulated",
+                                                    "--threads",
+                                                    "1",
+                                                    "--window",
+                                                    "wait=0,active=1",
+                                                    "--quiet",
+                                                    "--json"});
+  INFO(outcome.err);
+  REQUIRE(outcome.code == exit_done);
+  const Json json = outcome.json();
+  CHECK(row(json["ops"], "attention", "forward")["calls"] == 1);
+  CHECK(row(json["ops"], "attention", "again")["calls"] == 1);
+  CHECK(row(json["ops"], "attention", "backward")["calls"] == 1);
+  CHECK(row(json["ops"], "attention", "forward")["of_roof"].is_null());
+  double sum = json["in_no_op_ms"];
+  for (const Json& op : json["ops"]) sum += op["self_ms"].get<double>();
+  CHECK(sum == doctest::Approx(json["step_ms"].get<double>()).epsilon(1e-6));
+}
+
+TEST_CASE("what-if: each bound on made-up numbers") {
+  Profile p;
+  p.steps = 2, p.wall = 0.02, p.between = 0.002;  // steps of 10 ms, 1 of them in no op
+  p.ops.push_back({.name = "data", .calls = 2, .own = 0.008});
+  p.ops.push_back({.name = "gemm", .way = Way::forward, .calls = 2, .own = 0.01});
+  Peaks peaks;
+  peaks.gemm.best = 100, peaks.copy.best = 10;
+  const std::vector<Chain> chains = {{"dropout, add backward", "gpt.block*", 0.004, 0.003}};
+  const std::vector<Win> wins = possible_wins(p, chains, peaks, false);
+  REQUIRE(wins.size() == 3);
+  CHECK(wins[0].name == "prefetch");
+  CHECK(wins[0].seconds == doctest::Approx(0.004));
+  CHECK(contains(wins[0].text, "max(4 ms, 6 ms) = 6 ms"));
+  CHECK(contains(wins[0].text, "at most 1.67 times as fast"));
+  CHECK(wins[1].name == "graph");
+  CHECK(wins[1].seconds == doctest::Approx(0.001));
+  CHECK(contains(wins[1].text, "captures none"));
+  CHECK(wins[2].name == "fusion");
+  CHECK(wins[2].seconds == doctest::Approx(0.0005));
+  CHECK(contains(wins[2].text, "dropout, add backward at gpt.block*"));
+  CHECK(contains(possible_wins(p, {}, peaks, true)[2].text, "nothing to fuse"));
+  CHECK(possible_wins(p, {}, {}, true).size() == 2);
+}
+
+TEST_CASE("roofs: which one bounds an op, what share it reaches, and Amdahl's bound") {
+  Peaks peaks;
+  peaks.gemm.best = 100, peaks.copy.best = 10;
+  OpRow product{.name = "gemm", .way = Way::forward, .calls = 1, .own = 1, .flops = 50e9, .bytes = 1e9, .share = 0.5};
+  CHECK_FALSE(product.memory_bound(peaks));
+  CHECK(*product.of_roof(peaks) == doctest::Approx(0.5));
+  CHECK(product.at_most() == doctest::Approx(2));
+  OpRow pass{.name = "add", .way = Way::forward, .calls = 1, .own = 1, .flops = 1e9, .bytes = 4e9};
+  CHECK(pass.memory_bound(peaks));
+  CHECK(*pass.of_roof(peaks) == doctest::Approx(0.4));
+  CHECK_FALSE(pass.of_roof({}).has_value());
+  CHECK_FALSE(OpRow{.name = "output", .calls = 1, .own = 1}.of_roof(peaks).has_value());
+  Profile p;
+  p.steps = 1, p.wall = 2, p.ops = {pass, product};
+  p.ops[1].bytes = 1, p.ops[1].flops = 200e9;  // twice what the machine can: a mistake in the count, and marked as one
+  CHECK(contains(op_table(p, peaks, 10), "arithmetic!"));
+  CHECK(contains(op_table(p, peaks, 1), "1 more"));
+}
+
+TEST_CASE("fusion: chains are neighbours that memory bounds, and what moves nothing does not part them") {
+  double now = 0;
+  Tracer tracer(Device::cpu, [&] { return now += 1; });
+  const Tensor x = Tensor::full({8, 8}, DType::f32, Device::cpu, 1);
+  {
+    const Tracer::On on(tracer);
+    const Range step("step");
+    const Scope scope("block3");
+    softmax(reshape(relu(x), {4, 16}));
+    matmul(x, x);
+    softmax(x);
+  }
+  tracer.finish();
+  Peaks peaks;
+  peaks.gemm.best = 100, peaks.copy.best = 1;
+  const std::vector<Chain> chains = memory_bound_chains(tracer, peaks);
+  REQUIRE(chains.size() == 1);
+  CHECK(chains[0].ops == "relu, softmax forward");
+  CHECK(chains[0].where == "block*");
+  CHECK(chains[0].seconds == 2);
+  CHECK(chains[0].win() == 1);
+}
