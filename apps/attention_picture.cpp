@@ -5,6 +5,7 @@
 #include <algorithm>
 #include <cmath>
 
+#include "apps/svg.h"
 #include "data/utf8.h"
 
 namespace tapedeck {
@@ -20,23 +21,6 @@ std::vector<std::string> characters(std::string_view utf8) {
   std::vector<std::string> all;
   while (!utf8.empty()) append_character(all.emplace_back(), take_character(utf8).value());
   return all;
-}
-
-std::string xml(std::string_view text) {
-  std::string out;
-  for (const char c : text) {
-    if (c == '<')
-      out += "&lt;";
-    else if (c == '&')
-      out += "&amp;";
-    else if (c == '>')
-      out += "&gt;";
-    else if (c == '"')
-      out += "&quot;";
-    else
-      out += c;
-  }
-  return out;
 }
 
 }  // namespace
@@ -81,7 +65,7 @@ std::string attention_svg(const std::vector<AttentionMap>& maps, const std::vect
         "<g transform=\"translate({},{})\">\n<text x=\"{}\" y=\"-14\" font-size=\"12\">layer {} head {}</text>\n",
         map.head * box + margin, map.layer * (box + 16) + margin + 12, 0, map.layer, map.head);
     for (int64_t i = 0; i < n; ++i) {
-      const std::string name = xml(tokens[static_cast<size_t>(i)]);
+      const std::string name = xml_text(tokens[static_cast<size_t>(i)]);
       out += fmt::format("<text x=\"-3\" y=\"{}\" text-anchor=\"end\">{}</text>", i * cell + cell * 3 / 4, name);
       out += fmt::format("<text x=\"{}\" y=\"-3\" text-anchor=\"middle\">{}</text>\n", i * cell + cell / 2, name);
       for (int64_t j = 0; j <= i; ++j) {

@@ -3,6 +3,7 @@
 #include <utility>
 
 #include "apps/meter.h"
+#include "engine/trace.h"
 
 namespace tapedeck {
 
@@ -26,8 +27,10 @@ Feed::Feed(const Problem& problem, int64_t batch, uint64_t seed, Position from, 
   const int64_t slots = feed_slots(workers, prefetch);
   for (int64_t slot = 0; slot < slots; ++slot) buffers_.emplace_back(problem, batch);
   if (workers > 0)
-    prefetch_.emplace(loader_, workers, slots,
-                      [this](std::span<const int32_t> rows, int64_t slot) { buffers_[slot].load(rows); });
+    prefetch_.emplace(loader_, workers, slots, [this](std::span<const int32_t> rows, int64_t slot) {
+      const TracedBeside traced("load");
+      buffers_[slot].load(rows);
+    });
 }
 
 int64_t Feed::next() {

@@ -75,7 +75,7 @@ std::string peaks_text(const std::optional<Peaks>& peaks, Device device) {
         "faster than memory, its numbers stay in the caches\n",
         peaks->gemm.best, peaks->gemm.how, peaks->copy.best, peaks->copy.how);
   if (device == Device::emulated)
-    return "emulated: times are the host's, of kernels that it emulates lane by lane; no roofs\n";
+    return "times of the emulated device are logical: each kernel, product or copy takes a microsecond; no roofs\n";
   return "no roofs: they are measured in fp32 on the CPU\n";
 }
 
@@ -109,6 +109,8 @@ std::string write_files(const Result& r, const Learner& learner) {
       said += fmt::format("the trace is cut off: {} events are beyond its limit of 256 MiB; profile fewer steps\n",
                           trace.left_out);
   }
+  if (r.session.tracer().full())
+    said += "the profiler kept the first 1,048,576 spans; the time of later ones is in what is around them\n";
   if (!r.config.memory_picture.empty()) {
     const Inputs batch = r.problem.throw_away(r.config.batch);
     const FixedMemory fixed = {.parameters = learner.parameters.value_bytes(),
@@ -212,7 +214,7 @@ int run_profile(const Config& asked) {
   if (!session.over())
     std::cerr << fmt::format("tapedeck profile: the run ended within the window: {} of {} steps are profiled\n",
                              session.steps().size(), window.repeat * window.active);
-  Result result{config, problem, device, session, profile_of(session.tracer()), peaks, {}};
+  Result result{config, problem, device, session, profile_of(session.tracer(), peaks), peaks, {}};
   sort_rows(result.profile, config.sort);
   if (peaks) result.chains = memory_bound_chains(session.tracer(), *peaks);
   if (device == Device::cpu && !interrupted) result.overhead = measure_overhead(config, problem, device, dtype);

@@ -3,6 +3,7 @@
 #include <fmt/format.h>
 
 #include <algorithm>
+#include <cmath>
 
 namespace tapedeck {
 namespace {
@@ -88,14 +89,18 @@ std::string range_table(const Profile& p, int64_t top) {
   std::string out = fmt::format("{:<{}} {:>7} {:>9} {:>6} {:>10} {:>11}", "range", width, "calls", "total ms", "share",
                                 "forward ms", "backward ms");
   if (again) out += fmt::format(" {:>9}", "again ms");
-  out += fmt::format(" {:>11} {:>8} {:>9}\n", "in no op ms", "GFLOP/s", "saved");
+  out += fmt::format(" {:>11} {:>8} {:>7} {:>7} {:>8} {:>9}\n", "in no op ms", "GFLOP/s", "GB/s", "of roof", "at most",
+                     "saved");
   for (size_t i = 0; i < std::min<size_t>(p.ranges.size(), static_cast<size_t>(top)); ++i) {
     const RangeRow& row = p.ranges[i];
     const auto ms = [&](double seconds) { return seconds > 0 ? fmt::format("{:.3f}", seconds / steps * 1e3) : "-"; };
     out += fmt::format("{:<{}} {:>7} {:>9} {:>5.1f}% {:>10} {:>11}", cut(row.name), width, row.calls, ms(row.total),
                        100 * row.share, ms(row.forward), ms(row.backward));
     if (again) out += fmt::format(" {:>9}", ms(row.again));
-    out += fmt::format(" {:>11} {:>8} {:>9}\n", ms(row.own), figure(row.total > 0 ? row.flops / row.total / 1e9 : 0),
+    const double seconds = row.total > 0 ? row.total : INFINITY;
+    out += fmt::format(" {:>11} {:>8} {:>7} {:>7} {:>7.2f}x {:>9}\n", ms(row.own), figure(row.flops / seconds / 1e9),
+                       figure(row.bytes / seconds / 1e9),
+                       row.roof > 0 ? fmt::format("{:.0f}%", 100 * row.roof / seconds) : "-", 1 / (1 - row.share),
                        size_text(static_cast<double>(row.saved) / steps));
   }
   if (std::ssize(p.ranges) > top) out += fmt::format("{} more\n", std::ssize(p.ranges) - top);
@@ -132,6 +137,9 @@ Json profile_json(const Profile& p, const std::optional<Peaks>& peaks) {
                       {"again_ms", row.again / steps * 1e3},
                       {"in_no_op_ms", row.own / steps * 1e3},
                       {"flops", row.flops / steps},
+                      {"bytes", row.bytes / steps},
+                      {"of_roof", row.roof > 0 && row.total > 0 ? Json(row.roof / row.total) : Json()},
+                      {"at_most", 1 / (1 - row.share)},
                       {"saved_bytes", static_cast<double>(row.saved) / steps}});
   return {{"steps", p.steps},
           {"step_ms", p.wall / steps * 1e3},

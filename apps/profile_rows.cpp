@@ -45,7 +45,8 @@ bool is_range(const Span& span) { return span.kind == Span::Kind::range || span.
 
 class Reader {
  public:
-  explicit Reader(const Tracer& tracer) : tracer_(tracer), spans_(tracer.spans()), own_(tracer.own_seconds()) {}
+  Reader(const Tracer& tracer, const std::optional<Peaks>& peaks)
+      : tracer_(tracer), peaks_(peaks), spans_(tracer.spans()), own_(tracer.own_seconds()) {}
 
   Profile read() {
     for (size_t i = 0; i < spans_.size(); ++i) {
@@ -117,11 +118,14 @@ class Reader {
 
   void add_to_ranges(size_t i) {
     const Span& span = spans_[i];
+    const double flops = flops_of(tracer_, span);
     for (const std::string& name : ranges_of(span)) {
       RangeRow& row = range(name);
       row.total += own_[i];
       (span.way == Way::backward ? row.backward : span.way == Way::again ? row.again : row.forward) += own_[i];
-      row.flops += flops_of(tracer_, span);
+      row.flops += flops;
+      row.bytes += span.bytes;
+      if (peaks_) row.roof += std::max(flops / peaks_->gemm.best, span.bytes / peaks_->copy.best) / 1e9;
       if (span.way != Way::again) row.saved += span.saved;  // that of a part which runs again is soon gone
     }
     if (!is_range(span) || span.parent < 0) return;
@@ -132,6 +136,7 @@ class Reader {
   }
 
   const Tracer& tracer_;
+  const std::optional<Peaks> peaks_;
   const std::vector<Span>& spans_;
   const std::vector<double> own_;
   Profile profile_;
@@ -162,7 +167,7 @@ std::optional<double> OpRow::of_roof(const std::optional<Peaks>& peaks) const {
   return std::max(flops / peaks->gemm.best, bytes / peaks->copy.best) / 1e9 / own;
 }
 
-Profile profile_of(const Tracer& tracer) { return Reader(tracer).read(); }
+Profile profile_of(const Tracer& tracer, const std::optional<Peaks>& peaks) { return Reader(tracer, peaks).read(); }
 
 void sort_rows(Profile& profile, const std::string& by) {
   const auto key = [&by](const auto& row) -> double {

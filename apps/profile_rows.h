@@ -39,7 +39,8 @@ struct RangeRow {
   int64_t calls = 0;
   double own = 0, total = 0;  // own: in no op
   double forward = 0, backward = 0, again = 0;
-  double flops = 0;
+  double flops = 0, bytes = 0;
+  double roof = 0;  // seconds that its spans take at least, where the peaks are known
   int64_t saved = 0;
   double share = 0;
 };
@@ -51,7 +52,7 @@ struct Profile {
   std::vector<OpRow> ops;
   std::vector<RangeRow> ranges;  // in the order in which they began
 };
-Profile profile_of(const Tracer& tracer);  // after finish()
+Profile profile_of(const Tracer& tracer, const std::optional<Peaks>& peaks = {});  // after finish()
 
 // "self", "total", "calls", "flops", "bytes", "saved", "name": the largest first.
 void sort_rows(Profile& profile, const std::string& by);

@@ -5,7 +5,9 @@
 namespace tapedeck {
 
 ProfileSession::ProfileSession(const ProfileWindow& window, Device device, Tracer::Clock clock)
-    : window_(window), device_(device), tracer_(device, clock), warming_(device, clock) {}
+    : window_(window), device_(device), tracer_(device, clock), warming_(device, clock) {
+  if (device == Device::emulated) logical_.emplace(emulation::streams());
+}
 
 void ProfileSession::begins(int64_t step) {
   const ProfileWindow::Part part = window_.part(step);

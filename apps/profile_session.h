@@ -6,6 +6,7 @@
 
 #include "apps/profile_window.h"
 #include "apps/trainer.h"
+#include "engine/emulation/emulated_device.h"
 #include "engine/trace.h"
 
 namespace tapedeck {
@@ -27,6 +28,7 @@ class ProfileSession : public StepWatch {
  private:
   const ProfileWindow window_;
   const Device device_;
+  std::optional<emulation::LogicalTime> logical_;  // times of the emulated device
   Tracer tracer_, warming_;
   std::optional<Tracer::On> on_;
   size_t spans_before_ = 0, moments_before_ = 0;  // of the step that is traced

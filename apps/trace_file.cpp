@@ -1,5 +1,7 @@
 #include "apps/trace_file.h"
 
+#include <fmt/format.h>
+
 #include <algorithm>
 #include <nlohmann/json.hpp>
 #include <numeric>
@@ -50,6 +52,15 @@ class Writer {
          {"pid", process},
          {"tid", line},
          {"args", std::move(args)}});
+  }
+  void beside(const SpanBeside& span, int line) {
+    add({{"name", span.name},
+         {"cat", "beside"},
+         {"ph", "X"},
+         {"ts", (span.begin - origin_) * 1e6},
+         {"dur", (span.end - span.begin) * 1e6},
+         {"pid", process},
+         {"tid", line}});
   }
   void arrow(const Span& span, size_t id) {
     const auto end = [&](const char* phase, double at, int line) {
@@ -108,6 +119,14 @@ TraceText trace_text(const Tracer& tracer, const std::string& thread, size_t lim
       writer.arrow(span, i);
     }
     if (work) writer.memory(span.end, writer.host(span.end));
+  }
+  int named = 0;
+  if (tracer.device() == Device::emulated) return writer.text();  // whose times are not the host's
+  for (const SpanBeside& span : tracer.beside()) {
+    const int line = device_line + span.thread;
+    for (; named < span.thread; ++named)
+      writer.name("thread_name", device_line + named + 1, fmt::format("worker {}", named + 1));
+    writer.beside(span, line);
   }
   return writer.text();
 }

@@ -1,6 +1,7 @@
-// A trace as Chrome's trace events, which ui.perfetto.dev and chrome://tracing show: a line for the thread, on a device
-// that runs later one for its stream, an arrow from where the host asked for an op to where it ran, and the memory in
-// use. Times are microseconds with decimals since the first step's begin.
+// A trace as Chrome's trace events, which ui.perfetto.dev and chrome://tracing show: a line for the thread that is
+// traced and one for each that loads beside it, on a device that runs later one for its stream, an arrow from where the
+// host asked for an op to where it ran, and the memory in use. Times are microseconds with decimals since the first
+// step's begin.
 // Format: "Trace Event Format", Google, 2016.
 #pragma once
 #include <cstddef>

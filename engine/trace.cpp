@@ -1,7 +1,9 @@
 #include "engine/trace.h"
 
 #include <algorithm>
+#include <atomic>
 #include <chrono>
+#include <mutex>
 #include <utility>
 
 #include "engine/scope.h"
@@ -23,8 +25,36 @@ double steady() { return std::chrono::duration<double>(std::chrono::steady_clock
 Tracer::Tracer(Device device, Clock clock, size_t limit)
     : device_(device), backend_(backend(device)), clock_(clock ? std::move(clock) : steady), limit_(limit) {}
 
-Tracer::On::On(Tracer& tracer) : outer_(std::exchange(current_, &tracer)) {}
-Tracer::On::~On() { current_ = outer_; }
+namespace {
+std::mutex watched_mutex;
+Tracer* watched = nullptr;  // whose step other threads work beside
+std::atomic<bool> watching = false;
+
+void watch(Tracer* tracer) {
+  const std::lock_guard lock(watched_mutex);
+  watched = tracer;
+  watching = tracer != nullptr;
+}
+}  // namespace
+
+Tracer::On::On(Tracer& tracer) : outer_(std::exchange(current_, &tracer)) { watch(&tracer); }
+Tracer::On::~On() { watch(current_ = outer_); }
+
+TracedBeside::TracedBeside(const char* name) : name_(name) {
+  if (!watching) return;
+  const std::lock_guard lock(watched_mutex);
+  if (watched) begin_ = watched->clock_();
+}
+TracedBeside::~TracedBeside() {
+  if (begin_ < 0) return;
+  const std::lock_guard lock(watched_mutex);
+  if (!watched || watched->beside_.size() >= watched->limit_) return;  // it ended behind the step
+  std::vector<std::thread::id>& threads = watched->threads_;
+  const auto me = std::find(threads.begin(), threads.end(), std::this_thread::get_id());
+  const auto place = me - threads.begin();
+  if (me == threads.end()) threads.push_back(std::this_thread::get_id());
+  watched->beside_.push_back({name_, static_cast<int>(place) + 1, begin_, watched->clock_()});
+}
 
 int32_t Tracer::moment() {
   if (full_ && frames_.size() > 1) return static_cast<int32_t>(moments_.size()) - 1;  // but the step ends
@@ -196,13 +226,18 @@ void Tracer::finish() {
   }
   const std::shared_ptr<Event> first = moments_.front().event;
   backend_.wait(*moments_.back().event);
-  for (TraceMoment& m : moments_) m.device = backend_.seconds(*first, *m.event);
+  for (TraceMoment& m : moments_) {
+    m.device = backend_.seconds(*first, *m.event);
+    if (device_ == Device::emulated)
+      m.host = moments_.front().host + m.device;  // how long it takes to emulate tells nothing
+  }
 }
 
 void Tracer::clear(size_t spans, size_t moments) {
   spans_.resize(spans);
   moments_.resize(moments);
   pending_.clear();
+  if (spans == 0) beside_.clear();
   saved_ = 0;
   last_op_ = -1;
   full_ = false;

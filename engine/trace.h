@@ -7,13 +7,15 @@
 // what asked for them. Off, every place costs one branch.
 //
 // On the CPU a moment is the host's clock. Other devices run later: there each moment also asks for an event, and the
-// spans' times are what lies between these in the device's own time, read once it has got there.
+// spans' times are what lies between these in the device's own time, read once it has got there. On the
+// emulated device that may be a logical clock (LogicalTime in emulation/streams.h).
 #pragma once
 #include <cstdint>
 #include <functional>
 #include <memory>
 #include <string>
 #include <string_view>
+#include <thread>
 #include <unordered_map>
 #include <vector>
 
@@ -45,6 +47,12 @@ struct TraceMoment {
   size_t bytes = 0;   // of the device's arena in use
   int64_t saved = 0;  // of these what tapes keep for backward
   std::shared_ptr<Event> event = nullptr;
+};
+
+struct SpanBeside {  // of another thread, by the host's clock
+  const char* name;
+  int thread = 0;  // from 1, in the order in which they appear
+  double begin = 0, end = 0;
 };
 
 class Tracer {
@@ -92,6 +100,7 @@ class Tracer {
 
   const std::vector<Span>& spans() const { return spans_; }  // a parent may stand behind its children
   const std::vector<TraceMoment>& moments() const { return moments_; }
+  const std::vector<SpanBeside>& beside() const { return beside_; }  // in no sum; read once the other threads rest
   const std::string& text(int32_t id) const { return texts_[static_cast<size_t>(id)]; }
   double seconds(const Span& span) const;   // of the device
   std::vector<double> own_seconds() const;  // of each span: without the spans inside it
@@ -117,6 +126,7 @@ class Tracer {
   double& pending_flops();
   double bytes_of(const Frame& frame, bool products) const;
 
+  friend class TracedBeside;
   static thread_local constinit Tracer* current_;
   const Device device_;
   Backend& backend_;
@@ -124,6 +134,8 @@ class Tracer {
   const size_t limit_;
   std::vector<Span> spans_;
   std::vector<TraceMoment> moments_;
+  std::vector<SpanBeside> beside_;
+  std::vector<std::thread::id> threads_;
   std::vector<Frame> frames_;
   std::vector<int32_t> pending_;
   std::vector<std::string> texts_;
@@ -167,6 +179,19 @@ class TracedOp {
 
  private:
   Tracer* tracer_;
+};
+
+// Work of another thread, such as loading ahead, while some thread is traced: a line of its own in the trace.
+class TracedBeside {
+ public:
+  explicit TracedBeside(const char* name);
+  ~TracedBeside();
+  TracedBeside(const TracedBeside&) = delete;
+  TracedBeside& operator=(const TracedBeside&) = delete;
+
+ private:
+  const char* const name_;
+  double begin_ = -1;  // nobody traces
 };
 
 // What an op knows better than its inputs' and output's sizes say.

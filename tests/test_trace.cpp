@@ -1,8 +1,10 @@
 // The tracer on a clock that the test moves: own times add up to the whole, whatever is nested in what.
 #include <cmath>
+#include <thread>
 
 #include "apps/profile_rows.h"
 #include "apps/trace_file.h"
+#include "engine/emulation/emulated_device.h"
 #include "engine/recompute.h"
 #include "engine/scope.h"
 #include "ops/ops.h"
@@ -260,6 +262,7 @@ TEST_CASE("a trace is strict JSON whatever ranges and threads are called, and na
 }
 
 TEST_CASE("on a device that runs later an op's time is the device's, and an arrow leads from the host to it") {
+  const emulation::LogicalTime logical(emulation::streams());
   Tracer tracer(Device::emulated);
   const Tensor x = Tensor::full({64, 64}, DType::f32, Device::emulated, 1);
   {
@@ -269,8 +272,9 @@ TEST_CASE("on a device that runs later an op's time is the device's, and an arro
   }
   tracer.finish();
   const Profile p = profile_of(tracer);
-  CHECK(p.wall > 0);
-  CHECK(std::abs(sum(p) / p.wall - 1) < 1e-9);
+  CHECK(p.wall == doctest::Approx(3e-6));  // three kernels
+  CHECK(sum(p) == doctest::Approx(3e-6));
+  CHECK(find(p, "softmax forward").own == doctest::Approx(3e-6));
   CHECK(find(p, "softmax forward").calls == 3);
   const Json json = Json::parse(trace_text(tracer, "main").json);
   int starts = 0, ends = 0, on_device = 0;
@@ -282,4 +286,30 @@ TEST_CASE("on a device that runs later an op's time is the device's, and an arro
   CHECK(starts == 3);
   CHECK(ends == 3);
   CHECK(on_device == 3);
+}
+
+TEST_CASE("a trace has a line for each thread that loads beside the step, and for none outside of it") {
+  Tracer tracer(Device::cpu);
+  const auto load = [] { std::thread([] { const TracedBeside traced("load"); }).join(); };
+  load();
+  {
+    const Tracer::On on(tracer);
+    const Range step("step");
+    load(), load();
+  }
+  load();
+  tracer.finish();
+  REQUIRE(tracer.beside().size() == 2);
+  const Json json = Json::parse(trace_text(tracer, "main").json);
+  int loads = 0, lines = 0;
+  for (const Json& event : json["traceEvents"]) {
+    if (event["name"] == "load") {
+      ++loads;
+      CHECK(event["tid"] >= 3);
+      CHECK(event["ts"] >= 0);
+    }
+    lines += event["name"] == "thread_name";
+  }
+  CHECK(loads == 2);
+  CHECK(lines >= 2);  // a thread may get the id of one that has ended
 }

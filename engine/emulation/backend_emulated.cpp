@@ -18,7 +18,7 @@ class EmulatedBackend final : public Backend {
   EmulatedBackend() {
     emulation::device_memory(arena_.slab(), arena_.capacity());
     arena_.guard_later([this](const char* what, std::function<void()> work) {
-      streams.ask(Queue::compute, {what, std::move(work), {}});
+      streams.ask(Queue::compute, {what, std::move(work), {}, nullptr, 0, false});
     });
   }
   Arena& arena() override { return arena_; }

@@ -40,6 +40,12 @@ Mode Streams::mode() const {
   return mode_;
 }
 
+void Streams::use_logical_time(bool on) noexcept {
+  std::lock_guard lock(mutex_);
+  drain_quietly();
+  logical_time_ = on;
+}
+
 bool Streams::capturing() const {
   std::lock_guard lock(mutex_);
   return capture_ != nullptr;
@@ -76,7 +82,10 @@ void Streams::record(StreamEvent& event, Queue queue) {
     return;
   }
   event.seconds = std::make_shared<std::optional<double>>();  // an earlier record of it counts no more
-  enqueue(queue, {"record", [seconds = event.seconds] { *seconds = now(); }, {}});
+  const auto note = [this, seconds = event.seconds] {
+    *seconds = logical_time_ ? 1e-6 * static_cast<double>(ticks_) : now();
+  };
+  enqueue(queue, {"record", note, {}, nullptr, 0, false});
   event.place = {queue, l.asked};
   event.clock = l.clock;
 }
@@ -113,6 +122,7 @@ void Streams::run_front(Queue queue) {
             "{}: its pinned source was written to before it ran: wait for an event behind it first", op.work.what);
     }
     if (op.work.run) op.work.run();
+    if (op.work.run && op.work.ticks) ++ticks_;
   } catch (...) {
     drop_all();
     throw;

@@ -37,6 +37,7 @@ struct Work {
   std::string arguments;         // what a kernel was given, byte for byte; see difference()
   const char* source = nullptr;  // pinned memory that it reads
   size_t source_bytes = 0;
+  bool ticks = true;  // the logical clock
 };
 
 class StreamEvent final : public Event {
@@ -66,6 +67,8 @@ class Streams {
   void drain();                         // the host waits for everything; throws Error while capturing
   void drain_quietly() noexcept;        // the same, but what fails is thrown by whoever waits next
   bool capturing() const;
+  // Events then tell how much work has run: each kernel, product or copy takes a microsecond, the same in every run.
+  void use_logical_time(bool on) noexcept;
 
   std::unique_ptr<StreamGraph> capture(const std::function<void()>& work);
 
@@ -113,7 +116,20 @@ class Streams {
   Clock host_ = Clock(queues);
   std::map<const char*, size_t> pinned_;
   std::vector<Node>* capture_ = nullptr;
+  bool logical_time_ = false;
+  uint64_t ticks_ = 0;
   std::exception_ptr unheard_;  // a failure that drain_quietly() met
+};
+
+class LogicalTime {  // while it lives
+ public:
+  explicit LogicalTime(Streams& streams) : streams_(streams) { streams.use_logical_time(true); }
+  ~LogicalTime() { streams_.use_logical_time(false); }
+  LogicalTime(const LogicalTime&) = delete;
+  LogicalTime& operator=(const LogicalTime&) = delete;
+
+ private:
+  Streams& streams_;
 };
 
 class StreamGraph final : public Graph {
