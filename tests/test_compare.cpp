@@ -31,7 +31,7 @@ struct Expected {
   double low, high;  // of the error against f64
 };
 
-Sides sides(std::vector<Setting> flags) { return compare_sides(configure("compare", flags)); }
+Sides sides(const std::vector<Setting>& flags) { return compare_sides(configure("compare", flags)); }
 std::string refusal(const std::vector<Setting>& flags) {
   return message_of([&] { sides(flags); });
 }
