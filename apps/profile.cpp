@@ -186,7 +186,7 @@ int run_profile(const Config& asked) {
   const DType dtype = find_precision(asked);
   const Problem problem(asked, device, dtype);
   check_long_enough(window, asked, problem);
-  say_why_on_cpu(asked);
+  say_what_is_slow(asked);
   const std::optional<Peaks> peaks = peaks_for(device, dtype);
   check_files(asked, peaks);
   const Config config = stripped(with_recompute_planned(with_device_named(asked, device), problem, device), device);
