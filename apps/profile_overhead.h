@@ -12,7 +12,7 @@ namespace tapedeck {
 struct ProfileOverhead {
   std::optional<RatioInterval> on;       // profiled over plain steps
   std::optional<RatioInterval> control;  // plain over plain: how far apart two equal things are here
-  int steps_a_round = 0;                 // of each kind; a round counts with their median
+  int steps_a_round = 0;                 // of each kind; a round counts with the fastest: what disturbs only adds
 };
 
 // Takes about two seconds, more where a single step takes longer than a tenth of one.

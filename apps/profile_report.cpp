@@ -97,7 +97,7 @@ std::string range_table(const Profile& p, int64_t top) {
     out += fmt::format("{:<{}} {:>7} {:>9} {:>5.1f}% {:>10} {:>11}", cut(row.name), width, row.calls, ms(row.total),
                        100 * row.share, ms(row.forward), ms(row.backward));
     if (again) out += fmt::format(" {:>9}", ms(row.again));
-    const double seconds = row.total > 0 ? row.total : INFINITY;
+    const double seconds = row.total > 0 && !p.logical ? row.total : INFINITY;
     out += fmt::format(" {:>11} {:>8} {:>7} {:>7} {:>7.2f}x {:>9}\n", ms(row.own), figure(row.flops / seconds / 1e9),
                        figure(row.bytes / seconds / 1e9),
                        row.roof > 0 ? fmt::format("{:.0f}%", 100 * row.roof / seconds) : "-", 1 / (1 - row.share),
@@ -112,20 +112,21 @@ Json profile_json(const Profile& p, const std::optional<Peaks>& peaks) {
   Json ops = Json::array(), ranges = Json::array();
   for (const OpRow& row : p.ops) {
     const auto roof = row.of_roof(peaks);
-    ops.push_back({{"name", row.name},
-                   {"way", name(row.way)},
-                   {"calls", row.calls},
-                   {"self_ms", row.own / steps * 1e3},
-                   {"total_ms", row.total / steps * 1e3},
-                   {"share", row.share},
-                   {"flops", row.flops / steps},
-                   {"bytes", row.bytes / steps},
-                   {"gflops", number_or_null(row.flops > 0, [&] { return row.gflops(); })},
-                   {"gb_per_s", number_or_null(row.bytes > 0, [&] { return row.gb_per_s(); })},
-                   {"of_roof", roof ? Json(*roof) : Json()},
-                   {"bound", roof ? Json(row.memory_bound(*peaks) ? "memory" : "arithmetic") : Json()},
-                   {"at_most", row.at_most()},
-                   {"saved_bytes", static_cast<double>(row.saved) / steps}});
+    ops.push_back(
+        {{"name", row.name},
+         {"way", name(row.way)},
+         {"calls", row.calls},
+         {"self_ms", row.own / steps * 1e3},
+         {"total_ms", row.total / steps * 1e3},
+         {"share", row.share},
+         {"flops", row.flops / steps},
+         {"bytes", row.bytes / steps},
+         {"gflops", number_or_null(row.flops > 0 && row.own > 0 && !p.logical, [&] { return row.gflops(); })},
+         {"gb_per_s", number_or_null(row.bytes > 0 && row.own > 0 && !p.logical, [&] { return row.gb_per_s(); })},
+         {"of_roof", roof ? Json(*roof) : Json()},
+         {"bound", roof ? Json(row.memory_bound(*peaks) ? "memory" : "arithmetic") : Json()},
+         {"at_most", row.at_most()},
+         {"saved_bytes", static_cast<double>(row.saved) / steps}});
   }
   for (const RangeRow& row : p.ranges)
     ranges.push_back({{"name", row.name},

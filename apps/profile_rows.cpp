@@ -49,6 +49,7 @@ class Reader {
       : tracer_(tracer), peaks_(peaks), spans_(tracer.spans()), own_(tracer.own_seconds()) {}
 
   Profile read() {
+    profile_.logical = tracer_.device() == Device::emulated;
     for (size_t i = 0; i < spans_.size(); ++i) {
       const Span& span = spans_[i];
       if (span.parent < 0) {

@@ -46,6 +46,7 @@ struct RangeRow {
 };
 
 struct Profile {
+  bool logical = false;  // times are of a logical clock: no speed follows from them
   int64_t steps = 0;
   double wall = 0;     // seconds of these steps
   double between = 0;  // of these in no op: what is left

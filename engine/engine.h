@@ -20,6 +20,7 @@
 //   device_value            one number or struct in a device's memory, that kernels read and change
 //   parallel                the CPU's team of threads
 //   into, pack, column_sums what kernels write through, load by, and sum columns with
+//   trace                   what a step does, span by span, for a profiler
 //   recompute               less is kept for backward, and made again there
 //   pinned, step_graph      host memory that a device copies by itself; a step captured once and replayed
 //   emulation/              the emulated device: GPU blocks as fibers, queues, graphs, a race detector
