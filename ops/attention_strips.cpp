@@ -8,9 +8,11 @@
 #include <algorithm>
 #include <cmath>
 
+#include "engine/block.h"
 #include "engine/gemm_part.h"
-#include "engine/launch.h"
+#include "engine/into.h"
 #include "engine/math.h"
+#include "engine/parallel.h"
 #include "ops/attention.h"
 
 namespace tapedeck {

@@ -2,15 +2,16 @@
 #   tapedeck_cuda            TRUE in a build with CUDA
 #   tapedeck_cuda_headers    the folder of cuda_runtime_api.h and cublasLt.h
 #   tapedeck_mark_cuda(...)  of these sources, those that launch kernels are compiled by nvcc
-# Files outside of ops/ that launch include engine/launch.h themselves. tests/test_tree.cpp holds that no other file comes
-# by that header, because a kernel compiled by the C++ compiler alone cannot run on a GPU.
+# Of ops/ that is all but the strips, which are for the CPU. Files outside of ops/ that launch include engine/launch.h
+# themselves. tests/test_tree.cpp holds that no other file comes by that header, because a kernel compiled by the C++
+# compiler alone cannot run on a GPU.
 function(tapedeck_mark_cuda)
   if(NOT tapedeck_cuda)
     return()
   endif()
   foreach(source ${ARGN})
     file(STRINGS ${source} launches REGEX "^#include \"engine/(launch|cuda/launch_gpu)\\.h\"")
-    if(launches OR source MATCHES "/ops/[a-z_]+\\.cpp$")
+    if(launches OR (source MATCHES "/ops/[a-z_]+\\.cpp$" AND NOT source MATCHES "_strips\\.cpp$"))
       set_source_files_properties(${source} PROPERTIES LANGUAGE CUDA)
     elseif(source MATCHES "/engine/cuda/")
       set_source_files_properties(${source} PROPERTIES
