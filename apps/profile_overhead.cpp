@@ -83,8 +83,7 @@ std::string overhead_text(const ProfileOverhead& o) {
   if (!o.on || !o.control) return "";
   return fmt::format(
       "profiling a step takes {:.3f} [{:.3f}, {:.3f}] times as long as the plain step, in turns, the fastest of {} "
-      "steps a "
-      "round, n = {} rounds{}; plain against plain {:.3f} [{:.3f}, {:.3f}]\n",
+      "step{} a round, n = {} rounds{}; plain against plain {:.3f} [{:.3f}, {:.3f}]\n",
       o.on->ratio, o.on->low, o.on->high, o.steps_a_round, o.steps_a_round == 1 ? "" : "s", o.on->n,
       o.on->covers_one() ? ": no difference shown" : "", o.control->ratio, o.control->low, o.control->high);
 }
