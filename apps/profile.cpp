@@ -9,6 +9,7 @@
 
 #include "apps/bench_report.h"
 #include "apps/commands.h"
+#include "apps/data_record.h"
 #include "apps/files.h"
 #include "apps/interrupt.h"
 #include "apps/memory_picture.h"
@@ -185,7 +186,7 @@ Config stripped(Config config, Device device) {
     std::cerr << "plain steps are profiled: a replayed graph has no ops any more\n";
   config.graph = "off";
   config.target.reset();
-  config.eval_every = INT64_MAX;
+  config.eval_every = 1'000'000'000'000'000;
   return config;
 }
 
@@ -203,19 +204,30 @@ int run_profile(const Config& asked) {
   say_what_is_slow(asked);
   std::optional<Peaks> peaks = peaks_for(device, dtype);
   check_files(asked, peaks);
-  const Config config = stripped(with_recompute_planned(with_device_named(asked, device), problem, device), device);
+  const Config planned = with_recompute_planned(with_device_named(asked, device), problem, device);
+  const Config config = stripped(planned, device);
 
   TrainingClock clock;
   Progress progress(std::cerr, stderr_is_terminal(), config.quiet);
   ProfileSession session(window, device);
   const Interruption signals;
   std::optional<RunFolder> folder;
-  if (!config.out.empty()) folder.emplace(config, device);
+  if (!config.out.empty()) {  // a run like any other, which train may go on with
+    Config run = planned;
+    run.command = "train";
+    folder.emplace(run, device);
+    folder->write("data.json", data_json(problem.data()));
+  }
   Trainer trainer(config, problem, device, clock, progress, folder ? &*folder : nullptr,
                   [&] { return session.over() || Interruption::asked(); });
   trainer.watch(session);
-  const Summary summary = trainer.run();
-  if (folder) folder->write("summary.json", to_json(summary));
+  try {
+    const Summary summary = trainer.run();
+    if (folder) folder->write("summary.json", to_json(summary));
+  } catch (...) {
+    if (folder) folder->abandon();
+    throw;
+  }
   session.finish();
   progress.finish();
   const bool interrupted = Interruption::asked();

@@ -128,6 +128,10 @@ TEST_CASE("profile: profiled steps are marked in the metrics and left out of the
     if (const Json entry = Json::parse(line); entry.contains("profiled")) marked.push_back(entry["step"]);
   CHECK(marked == std::vector<int64_t>{4, 5, 6});  // counted from 1, that of the warm-up included
   CHECK(read_json(out + "/summary.json")["step_ms"]["n"] == 3);
+  const Outcome resumed =
+      tapedeck::test::tapedeck({"train", "--resume", out, "--steps", "10", "--epochs", "1", "--quiet"});
+  INFO(resumed.err);
+  CHECK(resumed.code == exit_done);  // a run like any other
 }
 
 TEST_CASE("profile: a profiled run trains bitwise as a plain one does") {
