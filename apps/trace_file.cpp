@@ -3,6 +3,7 @@
 #include <fmt/format.h>
 
 #include <algorithm>
+#include <cmath>
 #include <nlohmann/json.hpp>
 #include <numeric>
 #include <vector>
@@ -18,6 +19,9 @@ const char* category(Span::Kind kind) {
   constexpr const char* names[] = {"range", "scope", "op", "gemm"};
   return names[static_cast<int>(kind)];
 }
+
+// In whole nanoseconds.
+double microseconds(double seconds) { return std::round(seconds * 1e9) / 1e3; }
 
 class Writer {
  public:
@@ -35,8 +39,8 @@ class Writer {
     event["args"] = {{"name", text}};
     add(event);
   }
-  double host(int32_t moment) const { return (at(moment).host - origin_) * 1e6; }
-  double device(int32_t moment) const { return at(moment).device * 1e6; }
+  double host(int32_t moment) const { return microseconds(at(moment).host - origin_); }
+  double device(int32_t moment) const { return microseconds(at(moment).device); }
 
   void slice(const Span& span, int line, double begin, double end) {
     Json args = {{"way", tapedeck::name(span.way)}, {"where", tracer_.text(span.where)}};
@@ -48,7 +52,7 @@ class Writer {
          {"cat", category(span.kind)},
          {"ph", "X"},
          {"ts", begin},
-         {"dur", std::max(0.0, end - begin)},
+         {"dur", std::max(0.0, std::round((end - begin) * 1e3) / 1e3)},
          {"pid", process},
          {"tid", line},
          {"args", std::move(args)}});
@@ -57,8 +61,8 @@ class Writer {
     add({{"name", span.name},
          {"cat", "beside"},
          {"ph", "X"},
-         {"ts", (span.begin - origin_) * 1e6},
-         {"dur", (span.end - span.begin) * 1e6},
+         {"ts", microseconds(span.begin - origin_)},
+         {"dur", microseconds(span.end - span.begin)},
          {"pid", process},
          {"tid", line}});
   }

@@ -280,3 +280,40 @@ TEST_CASE("fusion: chains are neighbours that memory bounds, and what moves noth
   CHECK(chains[0].seconds == 2);
   CHECK(chains[0].win() == 1);
 }
+
+TEST_CASE(
+    "profile: its pictures are files beside the trace, and a roofline without roofs is refused before anything runs") {
+  const TemporaryFolder folder;
+  const std::string memory = folder / "memory.svg", roofline = folder / "roofline.svg";
+  const Outcome outcome = tapedeck::test::tapedeck(with(small, {"--memory", memory, "--roofline", roofline}));
+  INFO(outcome.err);
+  REQUIRE(outcome.code == exit_done);
+  CHECK(contains(read_file(memory), "saved for backward"));
+  CHECK(contains(read_file(roofline), "gemm forward"));
+  const std::string other = folder / "other.svg";
+  const Outcome refused = tapedeck::test::tapedeck(with(small, {"--roofline", other, "--precision", "fp64"}));
+  CHECK(refused.code == exit_usage);
+  CHECK(contains(refused.err, "--precision fp32"));
+  CHECK_FALSE(std::filesystem::exists(other));
+}
+
+TEST_CASE("profile: the trace of the emulated device is the same in every run, but for the memory") {
+  const TemporaryFolder folder;
+  std::vector<Json> traces;
+  for (const char* graph : {"off", "on"}) {  // plain steps are profiled either way
+    const std::string file = folder / graph;
+    const Outcome outcome =
+        tapedeck::test::tapedeck(with(small, {"--device", "emulated", "--graph", graph, "--batch", "4", "--window",
+                                              "wait=0,active=2", "--trace", file}));
+    INFO(outcome.err);
+    REQUIRE(outcome.code == exit_done);
+    Json events = Json::array();
+    const Json written = Json::parse(read_file(file));
+    for (const Json& event : written["traceEvents"])
+      if (event["ph"] != "C") events.push_back(event);
+    traces.push_back(events);
+  }
+  CHECK(traces[0].size() > 50);
+  const bool same = traces[0] == traces[1];  // not printed whole where they differ
+  CHECK(same);
+}
