@@ -60,13 +60,9 @@ std::string ratio_line(const Json& row) {
 }
 
 std::string header(const Config& config, Device device) {
-  std::string hidden;
-  for (const int64_t width : config.hidden) hidden += fmt::format("{}-", width);
-  return fmt::format("mlp {}-{}{}, {}, {} on {}, {} thread{}; {} warm-up steps left out\n", StepBench::features, hidden,
-                     StepBench::classes, config.optimizer, config.precision, name(device), threads(),
-                     threads() == 1 ? "" : "s", StepBench::warmup_steps) +
-         fmt::format("{:>6} {:>10} {:>10} {:>10} {:>10} {:>7} {:>12} {:>9} {:>8}\n", "batch", "step", "median ms",
-                     "5 %", "95 %", "n", "examples/s", "GFLOP/s", "of peak");
+  return mlp_text(config, device) + fmt::format("{:>6} {:>10} {:>10} {:>10} {:>10} {:>7} {:>12} {:>9} {:>8}\n", "batch",
+                                                "step", "median ms", "5 %", "95 %", "n", "examples/s", "GFLOP/s",
+                                                "of peak");
 }
 
 }  // namespace

@@ -23,6 +23,7 @@ void add_times(Json& row, const char* median_key, std::span<const double> times)
   row[median_key] = at(0.5);
   row["p05"] = at(0.05);
   row["p95"] = at(0.95);
+  row["unstable"] = !times.empty() && quantile(times, 0.95) > 1.5 * median(times);
 }
 
 void add_ratio(Json& row, std::span<const double> a, std::span<const double> b) {

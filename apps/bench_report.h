@@ -13,7 +13,8 @@ namespace tapedeck {
 // The load, measured; warns on stderr where the machine is busy. Throws Error where --save cannot be written.
 Load load_before_bench(const Config& config);
 
-// Adds n, the median under this key ("median_ms"), p05 and p95, all but n null where there is no time.
+// Adds n, the median under this key ("median_ms"), p05 and p95, all but n null where there is no time; and whether they
+// are unstable: one in twenty took more than half as long again as the median.
 void add_times(Json& row, const char* median_key, std::span<const double> times);
 
 // Adds a / b over the rounds, a pair each, as n, ratio, ratio_low and ratio_high; the 95 % interval from two rounds on.

@@ -25,6 +25,8 @@ std::span<const Command> all_commands() {
        run_graph},
       {"bench step", "time the training step by batch size", "tapedeck bench step --batches 32,128 --threads 2",
        run_bench_step},
+      {"bench batch", "time what an example costs by batch size, and fit a + c·B", "tapedeck bench batch --threads 1",
+       run_bench_batch},
       {"bench loader", "time a step that loads its batches, by format and number of workers", "tapedeck bench loader",
        run_bench_loader},
       {"bench launch", "time what it costs to ask a device for kernels, one by one and as a graph",

@@ -24,6 +24,7 @@ int run_bench_step(const Config& config);       // bench.cpp
 int run_bench_loader(const Config& config);     // bench_loader.cpp
 int run_bench_launch(const Config& config);     // bench_launch.cpp
 int run_bench_precision(const Config& config);  // bench_precision.cpp
+int run_bench_batch(const Config& config);      // bench_batch.cpp
 int run_bench_attention(const Config& config);  // bench_attention.cpp
 int run_bench_recompute(const Config& config);  // bench_recompute.cpp
 

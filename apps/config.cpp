@@ -28,7 +28,12 @@ void fill_defaults(Config& c) {
   const auto unless_set = [&](const char* option, auto& member, auto value) {
     if (is_default(c, option)) member = value;
   };
-  if (c.command.starts_with("bench")) unless_set("hidden", c.hidden, std::vector<int64_t>{512, 512});
+  if (c.command == "bench batch") {
+    unless_set("hidden", c.hidden, std::vector<int64_t>{128, 128});
+    unless_set("batches", c.batches, std::vector<int64_t>{1, 2, 4, 8, 16, 32, 64, 128, 256, 512, 1024, 2048, 4096});
+  }
+  if (c.command.starts_with("bench") && c.command != "bench batch")
+    unless_set("hidden", c.hidden, std::vector<int64_t>{512, 512});
   if (c.command == "bench attention") {
     unless_set("heads", c.heads, 6);
     unless_set("width", c.width, 384);

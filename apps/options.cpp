@@ -4,7 +4,7 @@ namespace tapedeck {
 namespace {
 
 constexpr unsigned kRuns = kTrain | kCompare | kProfile;
-constexpr unsigned kSteps = kBenchStep | kBenchPrecision;
+constexpr unsigned kSteps = kBenchStep | kBenchPrecision | kBenchBatch;
 constexpr unsigned kModel = kRuns | kGradcheck | kGraph | kSteps | kBenchLoader;  // build a model from options
 constexpr unsigned kComputes =
     kModel | kEvaluate | kBenchLaunch | kBenchAttention | kBenchRecompute | kGenerate | kInspect;  // use a device
@@ -146,7 +146,7 @@ const Option kOptions[] = {
     {.name = "precision", .member = &C::precision, .commands = (kModel & ~kBenchPrecision) | kBenchAttention | kBenchRecompute,
      .help = "of weights and arithmetic; fp16, bf16: fp32 weights, 16-bit copies and activations",
      .choices = "fp32|fp16|bf16|fp64", .fallback = "fp32; gradcheck fp64", .synonyms = "dtype amp mixed-precision half", .resume = Resume::shape},
-    {.name = "loss-scale", .member = &C::loss_scale, .commands = kRuns | kBenchStep,
+    {.name = "loss-scale", .member = &C::loss_scale, .commands = kRuns | kBenchStep | kBenchBatch,
      .help = "fp16: dynamic, or a number that stays", .synonyms = "grad-scaler scaler loss-scaling"},
     {.name = "loss-scale-floor", .member = &C::loss_scale_floor, .commands = kRuns,
      .help = "fp16: the least dynamic scale", .range = {0, 65536}},
@@ -154,7 +154,7 @@ const Option kOptions[] = {
      .help = "at the end, what share of each layer's gradients fp16 would lose, with and without a scale"},
     {.name = "device", .member = &C::device, .commands = kComputes,
      .help = "where to compute: auto, cpu, cuda (cuda:1: the second GPU) or emulated", .synonyms = "backend gpu"},
-    {.name = "graph", .member = &C::graph, .commands = kRuns | kBenchStep,
+    {.name = "graph", .member = &C::graph, .commands = kRuns | kBenchStep | kBenchBatch,
      .help = "capture a step once and replay it; auto: on a GPU; bench step: both ways in turn", .choices = "auto|on|off",
      .synonyms = "cuda-graph capture", .resume = Resume::free},
     {.name = "recompute", .member = &C::recompute, .commands = kModel & ~kBenchLoader,
@@ -234,7 +234,7 @@ const Option kOptions[] = {
     {.name = "order", .member = &C::order, .commands = kDataInfo,
      .help = "print the training order of this epoch", .range = {0, kMost}, .fallback = "none"},
     {.name = "batches", .member = &C::batches, .commands = kSteps,
-     .help = "batch sizes to measure", .range = {1, kLargest}, .synonyms = "batch-sizes batch"},
+     .help = "batch sizes to measure", .range = {1, kLargest}, .fallback = "32,128,512,2048; bench batch 1,2,4 … 4096", .synonyms = "batch-sizes batch"},
     {.name = "contexts", .member = &C::contexts, .commands = kBenchAttention,
      .help = "numbers of positions to measure", .range = {1, kLargest}, .synonyms = "context lengths sequence-length"},
     {.name = "tokens", .member = &C::tokens, .commands = kBenchAttention,

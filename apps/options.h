@@ -29,7 +29,8 @@ enum CommandBit : unsigned {
   kCompare = 65536,
   kBenchPrecision = 131072,
   kBenchRecompute = 262144,
-  kProfile = 524288
+  kProfile = 524288,
+  kBenchBatch = 1048576
 };
 unsigned command_bit(std::string_view command);  // "data info" -> kDataInfo; 0 for a command that takes no option
 

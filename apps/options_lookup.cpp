@@ -38,7 +38,8 @@ unsigned command_bit(std::string_view command) {
                {"compare", kCompare},
                {"profile", kProfile},
                {"bench precision", kBenchPrecision},
-               {"bench recompute", kBenchRecompute}};
+               {"bench recompute", kBenchRecompute},
+               {"bench batch", kBenchBatch}};
   for (const auto& [name, bit] : kBits)
     if (name == command) return bit;
   return 0;

@@ -1,5 +1,7 @@
 #include "apps/step_bench.h"
 
+#include <fmt/format.h>
+
 #include "apps/device_time.h"
 #include "apps/stats.h"
 
@@ -56,6 +58,14 @@ void StepBench::ask() {
     end_batch(state, loss, 1, batch);
   }
   optimizer_.advance({.schedule = {.base = rate_}, .scaler = scaler_});
+}
+
+std::string mlp_text(const Config& config, Device device) {
+  std::string hidden;
+  for (const int64_t width : config.hidden) hidden += fmt::format("{}-", width);
+  return fmt::format("mlp {}-{}{}, {}, {} on {}, {} thread{}; {} warm-up steps before each round left out\n",
+                     StepBench::features, hidden, StepBench::classes, config.optimizer, config.precision, name(device),
+                     threads(), threads() == 1 ? "" : "s", StepBench::warmup_steps);
 }
 
 }  // namespace tapedeck

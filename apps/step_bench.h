@@ -2,6 +2,7 @@
 // backward, gradient norm, update. What `bench step` and `bench precision` time, round by round.
 #pragma once
 #include <optional>
+#include <string>
 #include <vector>
 
 #include "apps/experiment.h"
@@ -43,5 +44,8 @@ class StepBench {
   std::vector<double> milliseconds_, round_medians_;
   std::optional<StepGraph> graph_;  // dies before what its graph uses
 };
+
+// "mlp 784-512-512-10, adam, fp32 on cpu, 2 threads; 5 warm-up steps before each round left out", a line.
+std::string mlp_text(const Config& config, Device device);
 
 }  // namespace tapedeck
