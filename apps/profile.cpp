@@ -6,6 +6,7 @@
 #include <algorithm>
 #include <iostream>
 #include <nlohmann/json.hpp>
+#include <set>
 
 #include "apps/bench_report.h"
 #include "apps/commands.h"
@@ -124,8 +125,9 @@ std::string write_files(const Result& r, const Learner& learner) {
       said += fmt::format("the trace is cut off: {} events are beyond its limit of 256 MiB; profile fewer steps\n",
                           trace.left_out);
   }
-  if (r.session.tracer().full())
-    said += "the profiler kept the first 1,048,576 spans; the time of later ones is in what is around them\n";
+  if (r.session.full())
+    said += fmt::format("the profiler is full: it holds 1,048,576 spans, those of the first {} steps of the window\n",
+                        r.session.steps().size());
   if (!r.config.memory_picture.empty()) {
     const Inputs batch = r.problem.throw_away(r.config.batch);
     const FixedMemory fixed = {.parameters = learner.parameters.value_bytes(),
@@ -173,8 +175,14 @@ void print(const Result& r, const Load& load, const std::string& said) {
 }
 
 void check_files(const Config& config, const std::optional<Peaks>& peaks) {
-  for (const std::string* file : {&config.trace, &config.memory_picture, &config.roofline})
-    if (!file->empty()) check_writable(*file);
+  std::set<std::string> files;
+  for (const std::string* file : {&config.trace, &config.memory_picture, &config.roofline}) {
+    if (file->empty()) continue;
+    if (!files.insert(*file).second)
+      throw UsageError(
+          fmt::format("{}: two of --trace, --memory and --roofline would write it: name two files", *file));
+    check_writable(*file);
+  }
   if (!config.roofline.empty() && !peaks)
     throw UsageError(
         "--roofline: the roofs are those of fp32 on the CPU: use --device cpu and --precision fp32, or leave it out");
@@ -244,8 +252,13 @@ int run_profile(const Config& asked) {
   Result result{config, problem, device, session, profile_of(session.tracer(), peaks), peaks, {}};
   sort_rows(result.profile, config.sort);
   if (peaks) result.chains = memory_bound_chains(session.tracer(), *peaks);
-  if (device == Device::cpu && !interrupted) result.overhead = measure_overhead(config, problem, device, dtype);
-  print(result, load, write_files(result, trainer.learner()));
+  const std::string said = write_files(result, trainer.learner());
+  if (device == Device::cpu && !interrupted) try {
+      result.overhead = measure_overhead(config, problem, device, dtype);
+    } catch (const OutOfMemory&) {
+      std::cerr << "tapedeck profile: what profiling costs is not measured, which takes a second model\n";
+    }
+  print(result, load, said);
   return interrupted ? exit_interrupted : session.over() ? exit_done : exit_failed;
 }
 

@@ -66,9 +66,9 @@ std::string op_table(const Profile& p, const std::optional<Peaks>& peaks, int64_
     out +=
         fmt::format("{:<{}} {:>7} {:>9.3f} {:>9.3f} {:>5.1f}% {:>8} {:>9} {:>8} {:>7} {:>7} {:>11} {:>7.2f}x {:>9}\n",
                     cut(row.label()), width, row.calls, row.own / steps * 1e3, row.total / steps * 1e3, 100 * row.share,
-                    figure(row.flops / steps / 1e6), size_text(row.bytes / steps), figure(row.gflops()),
-                    figure(row.gb_per_s()), roof_text(row, peaks), bound_text(row, peaks), row.at_most(),
-                    size_text(static_cast<double>(row.saved) / steps));
+                    figure(row.flops / steps / 1e6), size_text(row.bytes / steps), figure(p.logical ? 0 : row.gflops()),
+                    figure(p.logical ? 0 : row.gb_per_s()), roof_text(row, peaks), bound_text(row, peaks),
+                    row.at_most(), size_text(static_cast<double>(row.saved) / steps));
   }
   const auto line = [&](const std::string& name, double seconds) {
     out += fmt::format("{:<{}} {:>7} {:>9.3f} {:>9} {:>5.1f}%\n", name, width, "", seconds / steps * 1e3, "",

@@ -4,8 +4,8 @@
 
 namespace tapedeck {
 
-ProfileSession::ProfileSession(const ProfileWindow& window, Device device, Tracer::Clock clock)
-    : window_(window), device_(device), tracer_(device, clock), warming_(device, clock) {
+ProfileSession::ProfileSession(const ProfileWindow& window, Device device, Tracer::Clock clock, size_t limit)
+    : window_(window), device_(device), tracer_(device, clock, limit), warming_(device, clock, limit) {
   if (device == Device::emulated) logical_.emplace(emulation::streams());
 }
 
@@ -26,7 +26,10 @@ void ProfileSession::ends(int64_t step) {
   tracer.close();
   on_.reset();
   backend(device_).sync();  // and what is asked for next finds the device idle, as the step did
-  if (&tracer == &tracer_)
+  full_ = tracer.full();
+  if (full_)
+    tracer.clear(spans_before_, moments_before_);  // part of a step
+  else if (&tracer == &tracer_)
     steps_.push_back(step);
   else
     tracer.clear();

@@ -82,7 +82,7 @@ std::vector<Win> possible_wins(const Profile& p, const std::vector<Chain>& chain
   const double compute = step - data, hidden = std::min(data, compute);
   wins.push_back(
       {"prefetch", hidden,
-       fmt::format("loading ahead (--workers 1): of {} a step waits {} for its batch; hidden behind the rest it "
+       fmt::format("loading ahead (--workers): of {} a step waits {} for its batch; hidden behind the rest it "
                    "takes max({}, {}) = {}, {}",
                    ms(step), ms(data), ms(data), ms(compute), ms(std::max(data, compute)), faster(step, hidden))});
   const double fusion =
@@ -102,8 +102,8 @@ std::vector<Win> possible_wins(const Profile& p, const std::vector<Chain>& chain
   wins.push_back(
       {"graph", gaps,
        fmt::format("launch gaps: {} of a step are in no op; {}, {}", ms(gaps),
-                   has_graphs ? "a captured step (--graph on) closes no more than these"
-                              : "a captured step would close no more than these, and this device captures none",
+                   has_graphs ? "a captured step (--graph on) closes these, and gaps within ops, which no span shows"
+                              : "a captured step would close these, and this device captures none",
                    faster(step, gaps))});
   std::stable_sort(wins.begin(), wins.end(), [](const Win& a, const Win& b) { return a.seconds > b.seconds; });
   return wins;

@@ -57,12 +57,8 @@ void gemm(Device device, const Gemm& g) {
   check_epilogue(g);
   if (g.m == 0 && g.bias_gradient) sum_bias_gradient(device, g);  // sums of nothing, which are 0
   if (g.m == 0 || g.n == 0 || g.batch == 0) return;
-  Tracer* const tracer = Tracer::current();
-  if (!tracer || !tracer->within()) return backend(device).gemm(g);
-  tracer->open(Span::Kind::product, "gemm");
-  tracer->product(g);
+  const TracedProduct traced(g);
   backend(device).gemm(g);
-  tracer->close();
 }
 
 void set_tf32(bool allowed) { tf32_allowed = allowed; }

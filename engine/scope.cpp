@@ -12,14 +12,14 @@ std::string& path_of_thread() {
 }
 }  // namespace
 
-Scope::Scope(std::string_view name) : outer_length_(path_of_thread().size()) {
+Scope::Scope(std::string_view name) : outer_length_(path_of_thread().size()), tracer_(Tracer::current()) {
   std::string& path = path_of_thread();
   if (!path.empty() && !name.empty()) path += '.';
   path += name;
-  if (Tracer* const tracer = Tracer::current()) tracer->open(Span::Kind::scope, name);
+  if (tracer_) tracer_->open(Span::Kind::scope, name);
 }
 Scope::~Scope() {
-  if (Tracer* const tracer = Tracer::current()) tracer->close();
+  if (tracer_) tracer_->close();
   path_of_thread().resize(outer_length_);
 }
 

@@ -6,6 +6,8 @@
 
 namespace tapedeck {
 
+class Tracer;
+
 class Scope {
  public:
   explicit Scope(std::string_view name);
@@ -17,6 +19,7 @@ class Scope {
 
  private:
   size_t outer_length_;
+  Tracer* tracer_;  // whose span it opened; null: none
 };
 
 // The path that a recorded op had, instead of the one at hand, while its backward runs.

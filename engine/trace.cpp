@@ -149,12 +149,12 @@ void Tracer::close_all() {
 }
 
 void Tracer::op(const char* name, const std::vector<const Tensor*>& inputs, const Tensor& output) {
+  const bool shares = std::exchange(shares_, false);
   if (frames_.empty() || frames_.back().mark < 0) return;
   Frame& frame = frames_.back();
   // An op inside the backward pass of another one is what recompute() runs again.
   const Way way =
       frame.inside || (frame.kind == Span::Kind::op && frame.way == Way::backward) ? Way::again : Way::forward;
-  const bool shares = std::exchange(shares_, false);
   const int32_t now = shares ? frame.mark : moment();
   double read = 0;
   int64_t elements = output.data ? output.count() : 0;

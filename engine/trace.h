@@ -181,6 +181,24 @@ class TracedOp {
   Tracer* tracer_;
 };
 
+class TracedProduct {
+ public:
+  explicit TracedProduct(const Gemm& g) : tracer_(Tracer::current()) {
+    if (tracer_ && !tracer_->within()) tracer_ = nullptr;
+    if (!tracer_) return;
+    tracer_->open(Span::Kind::product, "gemm");
+    tracer_->product(g);
+  }
+  ~TracedProduct() {
+    if (tracer_) tracer_->close();
+  }
+  TracedProduct(const TracedProduct&) = delete;
+  TracedProduct& operator=(const TracedProduct&) = delete;
+
+ private:
+  Tracer* tracer_;
+};
+
 // Work of another thread, such as loading ahead, while some thread is traced: a line of its own in the trace.
 class TracedBeside {
  public:

@@ -4,6 +4,7 @@
 // Element i is dropped when its random word, number i % 4 of random_bits(seed, step, site, i / 4), is below p · 2³².
 #include "engine/launch.h"
 #include "engine/random.h"
+#include "engine/trace.h"
 #include "ops/ops.h"
 
 namespace tapedeck {
@@ -68,7 +69,10 @@ Tensor dropout(const Tensor& x, double p, const RandomKey& key) {
   if (p == 0) return x;
   const Rule rule{key, p};
   const Tensor y = Tensor::like(x);
-  if (result_needed({&x})) with_dtype(x.dtype, [&]<class T>() { rule.apply(x, Into<T>{y.ptr<T>()}); });
+  if (result_needed({&x}))
+    with_dtype(x.dtype, [&]<class T>() { rule.apply(x, Into<T>{y.ptr<T>()}); });
+  else
+    trace_moves(0);
   return record("dropout", y, {&x}, [rule, dx = want(x)](const Tensor& dy) {
     with_dtype(dy.dtype, [&]<class T>() { rule.apply(dy, dx.into<T>()); });
   });

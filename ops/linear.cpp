@@ -160,6 +160,8 @@ Tensor linear(const Tensor& x, const Tensor& weight, const Tensor& bias, Activat
       activate(activation, y, target);
       trace_moves(2.0 * static_cast<double>(y.bytes()));
     }
+  } else {
+    trace_moves(0);
   }
 
   const Want dx = want(x), dweight = want(weight), dbias = want(bias);

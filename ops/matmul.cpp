@@ -1,4 +1,5 @@
 // matmul   c = a · b                              da = dc · bᵀ,  db = aᵀ · dc
+#include "engine/trace.h"
 #include "ops/ops.h"
 #include "ops/product.h"
 
@@ -16,7 +17,10 @@ Tensor matmul(const Tensor& a, const Tensor& b) {
   Tensor c = Tensor::like(a, a.shape.with_last(b.cols()));
   Gemm g = product(a, b, batch);
   g.c = c.data.begin();
-  if (result_needed({&a, &b})) gemm(a.device(), g);
+  if (result_needed({&a, &b}))
+    gemm(a.device(), g);
+  else
+    trace_moves(0);
   const Want da = want(a), db = want(b);
   return record("matmul", c, {&a, &b},
                 [da, db, batch, a = keep(db ? a : Tensor()), b = keep(da ? b : Tensor())](const Tensor& dc) {

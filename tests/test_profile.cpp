@@ -149,6 +149,24 @@ TEST_CASE("profile: a profiled run trains bitwise as a plain one does") {
   }
 }
 
+// Fault: steps whose spans were dropped count in the figures a step, and a full profiler lets the run go on to its end.
+TEST_CASE("profile: where it is full, whole steps are kept and it is over") {
+  ProfileSession session(parse_window("wait=0,warmup=0,active=50"), Device::cpu, nullptr, 10);
+  const Tensor x = Tensor::full({4}, DType::f32, Device::cpu, 1);
+  int64_t step = 0;
+  for (; step < 50 && !session.over(); ++step) {  // four spans each: two steps fit
+    session.begins(step);
+    for (int i = 0; i < 3; ++i) relu(x);
+    session.ends(step);
+  }
+  session.finish();
+  CHECK(step == 3);
+  CHECK(session.full());
+  CHECK(session.steps() == std::vector<int64_t>{0, 1});
+  CHECK(session.tracer().spans().size() == 8);
+  CHECK(profile_of(session.tracer()).steps == 2);
+}
+
 // Fault B95: a profiler that goes on gathering after its steps.
 TEST_CASE("profile: outside of its active steps nothing of the profiler grows") {
   ProfileSession session(parse_window("skip=1,wait=1,warmup=3,active=1"), Device::cpu);
