@@ -176,7 +176,8 @@ TEST_CASE("attention: the largest head of a device with tiles, and none beyond i
 }
 
 TEST_CASE("attention: a gradient with keys before the first query is refused, not wrong") {
-  const Attention<float> behind_a_cache{.visible = {nullptr, 3, 1, true}};
+  Attention<float> behind_a_cache{};
+  behind_a_cache.visible = {nullptr, 3, 1, true};
   for (const Device device : {Device::cpu, Device::emulated})
     CHECK_THROWS_WITH_AS(attention_backward(device, behind_a_cache, AttentionGradient<float>{}),
                          doctest::Contains("1 keys are before them"), Error);
