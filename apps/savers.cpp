@@ -5,7 +5,6 @@
 #include <map>
 
 namespace tapedeck {
-namespace {
 
 std::string without_numbers(const std::string& path) {
   std::string out;
@@ -16,8 +15,6 @@ std::string without_numbers(const std::string& path) {
   }
   return out;
 }
-
-}  // namespace
 
 std::string largest_savers(const Tape& tape) {
   std::map<std::string, size_t> bytes;

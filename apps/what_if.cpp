@@ -3,22 +3,13 @@
 #include <fmt/format.h>
 
 #include <algorithm>
-#include <cctype>
 #include <map>
 #include <numeric>
 
+#include "apps/savers.h"
+
 namespace tapedeck {
 namespace {
-
-std::string without_numbers(const std::string& path) {
-  std::string out;
-  for (const char c : path) {
-    const bool digit = std::isdigit(static_cast<unsigned char>(c)) != 0;
-    if (!digit) out += c;
-    if (digit && (out.empty() || out.back() != '*')) out += '*';
-  }
-  return out;
-}
 
 std::string ms(double seconds) { return fmt::format("{:.3g} ms", seconds * 1e3); }
 
