@@ -1,6 +1,7 @@
 #!/usr/bin/env bash
 # Compares tapedeck with PyTorch on this machine: the same loss curves and gradients, weights that both read, and the time
-# of a training step, interleaved; an mlp and a gpt, and whether what the gpt writes is words.
+# of a training step, interleaved; an mlp and a gpt, the calls that a profile counts, and whether what the gpt writes is
+# words.
 # PyTorch (some GB) goes into its own virtual environment, once: $TAPEDECK_PEERS, default ~/.cache/tapedeck/peers.
 # usage: tests/peers/run.sh [MNIST_FOLDER [TEXT_FILE]]      from the project's root, with build/tapedeck built
 set -euo pipefail
@@ -21,6 +22,7 @@ else
   echo "skipped: the loss curve needs MNIST and $mnist is not there"
 fi
 "$environment/bin/python" tests/peers/saved_weights.py build/tapedeck
+"$environment/bin/python" tests/peers/profile_counts.py build/tapedeck
 if [ -f "$text" ]; then
   "$environment/bin/python" tests/peers/gpt_curve.py build/tapedeck "$text"
   "$environment/bin/python" tests/peers/bench_gpt.py build/tapedeck "$text" --full --out "$runs/gpt"

@@ -5,11 +5,12 @@ import torch
 ACTIVATIONS = {"relu": torch.nn.ReLU, "gelu": lambda: torch.nn.GELU(approximate="tanh")}
 
 
-def mlp(widths, activation="relu"):
+def mlp(widths, activation="relu", dropout=0.0):
     layers = []
-    for inputs, outputs in zip(widths, widths[1:]):
+    for inputs, outputs in zip(widths[:-1], widths[1:-1]):
         layers += [torch.nn.Linear(inputs, outputs), ACTIVATIONS[activation]()]
-    return torch.nn.Sequential(*layers[:-1])
+        layers += [torch.nn.Dropout(dropout)] if dropout else []
+    return torch.nn.Sequential(*layers, torch.nn.Linear(*widths[-2:]))
 
 
 def optimizer(name, parameters, lr, weight_decay=0.0, **options):
