@@ -46,7 +46,9 @@ MemoryTimeline memory_timeline(const Tracer& tracer, const FixedMemory& fixed) {
                 {"data", "#b3aca4", {}},       {"saved for backward", "#3f9e5a", {}}, {"workspace", "#d1495b", {}}};
   for (int32_t m = last->begin; m <= last->end; ++m) {
     const double saved = static_cast<double>(std::max<int64_t>(0, at(m).saved - fixed.batch_kept));
-    const double rest = static_cast<double>(at(m).bytes) - parameters - gradients - optimizer - data;
+    // Until the next moment, also what the op between took and gave back.
+    const size_t held = m < last->end ? at(m + 1).peak : at(m).bytes;
+    const double rest = static_cast<double>(held) - parameters - gradients - optimizer - data;
     out.seconds.push_back(at(m).device - begin);
     const double kept = std::clamp(saved, 0.0, std::max(0.0, rest));
     const double values[] = {parameters, gradients, optimizer, data, kept, std::max(0.0, rest - kept)};
@@ -63,7 +65,7 @@ MemoryTimeline memory_timeline(const Tracer& tracer, const FixedMemory& fixed) {
     if (span.saved > 0 && span.way == Way::forward) savers[tracer.text(span.name)] += static_cast<double>(span.saved);
     const int32_t peak = last->begin + static_cast<int32_t>(out.peak);
     const bool work = span.kind == Span::Kind::op || span.kind == Span::Kind::product;
-    if (work && span.begin <= peak && peak <= span.end && (!at_peak || shorter(span, *at_peak))) at_peak = &span;
+    if (work && span.begin <= peak && peak < span.end && (!at_peak || shorter(span, *at_peak))) at_peak = &span;
   }
   if (at_peak)
     out.at_peak = tracer.text(at_peak->name) +
@@ -106,7 +108,8 @@ std::string memory_svg(const MemoryTimeline& t, const std::string& title) {
     svg.polygon(shape, layer.colour);
   }
   svg.line(left, bottom, right, bottom, "#444");
-  svg.line(x(t.seconds[t.peak]), top - 4, x(t.seconds[t.peak]), bottom, "#222", 1, "3,3");
+  const double at_peak = (t.seconds[t.peak] + t.seconds[std::min(t.peak + 1, t.seconds.size() - 1)]) / 2;
+  svg.line(x(at_peak), top - 4, x(at_peak), bottom, "#222", 1, "3,3");
   double free_from = 0;  // names of narrow parts must not run into each other
   for (const auto& part : t.parts) {
     svg.rect({x(part.begin), bottom + 6, std::max(x(part.begin) + 0.8, x(part.end) - 1), bottom + 12}, "#888",
@@ -120,8 +123,8 @@ std::string memory_svg(const MemoryTimeline& t, const std::string& title) {
   svg.text(left, bottom + 44, "0", 11, Svg::Anchor::middle);
   svg.text(right, bottom + 44, fmt::format("{:.3g} ms", duration * 1e3), 11, Svg::Anchor::end);
   svg.text(left, bottom + 66,
-           "Each step of the outline is the end of an op; what an op takes and gives back within itself is not in it.",
-           11, Svg::Anchor::start, "#555");
+           "Between two edges of the outline one op works; its height is the most that was in use meanwhile.", 11,
+           Svg::Anchor::start, "#555");
 
   double line = top + 10;
   const double legend = right + 24;

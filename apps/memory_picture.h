@@ -1,4 +1,4 @@
-// The memory of one step as a picture: what the device's arena holds at the end of each op, in layers of what it is
+// The memory of one step as a picture: the most that the device's arena holds during each op, in layers of what it is
 // for. What recompute() wins is the layer that a step without it has and one with it has not.
 #pragma once
 #include <cstdint>
@@ -13,7 +13,7 @@ namespace tapedeck {
 struct MemoryLayer {
   const char* name;
   const char* colour;
-  std::vector<double> bytes;  // at each moment
+  std::vector<double> bytes;  // from each moment to the next; what an op gives back within itself is workspace
 };
 struct MemoryTimeline {
   std::vector<double> seconds;      // of the moments, from the step's begin

@@ -218,7 +218,7 @@ const Option kOptions[] = {
     {.name = "window", .member = &C::window, .commands = kProfile,
      .help = "which steps: skip some, then repeat: wait, warm up, and profile the active ones"},
     {.name = "sort", .member = &C::sort, .commands = kProfile,
-     .help = "order of the ops", .choices = "self|total|calls|flops|bytes|saved|name"},
+     .help = "order of ops and ranges", .choices = "self|total|calls|flops|bytes|saved|name"},
     {.name = "trace", .member = &C::trace, .commands = kProfile,
      .help = "write the trace to this file, for ui.perfetto.dev", .fallback = "none"},
     {.name = "memory", .member = &C::memory_picture, .commands = kProfile,

@@ -23,15 +23,11 @@ std::string figure(double value) {
                          : fmt::format("{:.0f}", value);
 }
 
-std::string roof_text(const OpRow& row, const std::optional<Peaks>& peaks) {
-  const auto share = row.of_roof(peaks);
-  return share ? fmt::format("{:.0f}%", 100 * *share) : "-";
-}
-
-std::string bound_text(const OpRow& row, const std::optional<Peaks>& peaks) {
-  const auto share = row.of_roof(peaks);
+// What bounds it, of the share of its roof that it reaches.
+std::string roof_text(const std::optional<double>& share) { return share ? fmt::format("{:.0f}%", 100 * *share) : "-"; }
+std::string bound_text(const std::optional<double>& share, bool memory_bound) {
   if (!share) return "-";
-  if (!row.memory_bound(*peaks)) return *share > 1 ? "arithmetic!" : "arithmetic";
+  if (!memory_bound) return *share > 1 ? "arithmetic!" : "arithmetic";
   return *share > 1 ? "cache" : "memory";
 }
 
@@ -63,12 +59,14 @@ std::string op_table(const Profile& p, const std::optional<Peaks>& peaks, int64_
       rest += row.own;
       continue;
     }
+    const std::optional<double> of_roof = row.of_roof(peaks);
     out +=
         fmt::format("{:<{}} {:>7} {:>9.3f} {:>9.3f} {:>5.1f}% {:>8} {:>9} {:>8} {:>7} {:>7} {:>11} {:>7.2f}x {:>9}\n",
                     cut(row.label()), width, row.calls, row.own / steps * 1e3, row.total / steps * 1e3, 100 * row.share,
                     figure(row.flops / steps / 1e6), size_text(row.bytes / steps), figure(p.logical ? 0 : row.gflops()),
-                    figure(p.logical ? 0 : row.gb_per_s()), roof_text(row, peaks), bound_text(row, peaks),
-                    row.at_most(), size_text(static_cast<double>(row.saved) / steps));
+                    figure(p.logical ? 0 : row.gb_per_s()), roof_text(of_roof),
+                    bound_text(of_roof, of_roof && row.memory_bound(*peaks)), row.at_most(),
+                    size_text(static_cast<double>(row.saved) / steps));
   }
   const auto line = [&](const std::string& name, double seconds) {
     out += fmt::format("{:<{}} {:>7} {:>9.3f} {:>9} {:>5.1f}%\n", name, width, "", seconds / steps * 1e3, "",
@@ -89,8 +87,8 @@ std::string range_table(const Profile& p, int64_t top) {
   std::string out = fmt::format("{:<{}} {:>7} {:>9} {:>6} {:>10} {:>11}", "range", width, "calls", "total ms", "share",
                                 "forward ms", "backward ms");
   if (again) out += fmt::format(" {:>9}", "again ms");
-  out += fmt::format(" {:>11} {:>8} {:>7} {:>7} {:>8} {:>9}\n", "in no op ms", "GFLOP/s", "GB/s", "of roof", "at most",
-                     "saved");
+  out += fmt::format(" {:>11} {:>8} {:>9} {:>8} {:>7} {:>7} {:>11} {:>8} {:>9}\n", "in no op ms", "MFLOP", "moves",
+                     "GFLOP/s", "GB/s", "of roof", "bound by", "at most", "saved");
   for (size_t i = 0; i < std::min<size_t>(p.ranges.size(), static_cast<size_t>(top)); ++i) {
     const RangeRow& row = p.ranges[i];
     const auto ms = [&](double seconds) { return seconds > 0 ? fmt::format("{:.3f}", seconds / steps * 1e3) : "-"; };
@@ -98,10 +96,11 @@ std::string range_table(const Profile& p, int64_t top) {
                        100 * row.share, ms(row.forward), ms(row.backward));
     if (again) out += fmt::format(" {:>9}", ms(row.again));
     const double seconds = row.total > 0 && !p.logical ? row.total : INFINITY;
-    out += fmt::format(" {:>11} {:>8} {:>7} {:>7} {:>7.2f}x {:>9}\n", ms(row.own), figure(row.flops / seconds / 1e9),
-                       figure(row.bytes / seconds / 1e9),
-                       row.roof > 0 ? fmt::format("{:.0f}%", 100 * row.roof / seconds) : "-", 1 / (1 - row.share),
-                       size_text(static_cast<double>(row.saved) / steps));
+    const std::optional<double> of_roof = row.of_roof();
+    out += fmt::format(" {:>11} {:>8} {:>9} {:>8} {:>7} {:>7} {:>11} {:>7.2f}x {:>9}\n", ms(row.own),
+                       figure(row.flops / steps / 1e6), size_text(row.bytes / steps), figure(row.flops / seconds / 1e9),
+                       figure(row.bytes / seconds / 1e9), roof_text(of_roof), bound_text(of_roof, row.memory_bound()),
+                       1 / (1 - row.share), size_text(static_cast<double>(row.saved) / steps));
   }
   if (std::ssize(p.ranges) > top) out += fmt::format("{} more\n", std::ssize(p.ranges) - top);
   return out;
@@ -126,9 +125,12 @@ Json profile_json(const Profile& p, const std::optional<Peaks>& peaks) {
          {"of_roof", roof ? Json(*roof) : Json()},
          {"bound", roof ? Json(row.memory_bound(*peaks) ? "memory" : "arithmetic") : Json()},
          {"at_most", row.at_most()},
-         {"saved_bytes", static_cast<double>(row.saved) / steps}});
+         {"saved_bytes", static_cast<double>(row.saved) / steps},
+         {"peak_bytes", row.peak}});
   }
-  for (const RangeRow& row : p.ranges)
+  for (const RangeRow& row : p.ranges) {
+    const auto roof = row.of_roof();
+    const bool timed = row.total > 0 && !p.logical;
     ranges.push_back({{"name", row.name},
                       {"calls", row.calls},
                       {"total_ms", row.total / steps * 1e3},
@@ -139,9 +141,13 @@ Json profile_json(const Profile& p, const std::optional<Peaks>& peaks) {
                       {"in_no_op_ms", row.own / steps * 1e3},
                       {"flops", row.flops / steps},
                       {"bytes", row.bytes / steps},
-                      {"of_roof", row.roof > 0 && row.total > 0 ? Json(row.roof / row.total) : Json()},
+                      {"gflops", number_or_null(timed && row.flops > 0, [&] { return row.flops / row.total / 1e9; })},
+                      {"gb_per_s", number_or_null(timed && row.bytes > 0, [&] { return row.bytes / row.total / 1e9; })},
+                      {"of_roof", roof ? Json(*roof) : Json()},
+                      {"bound", roof ? Json(row.memory_bound() ? "memory" : "arithmetic") : Json()},
                       {"at_most", 1 / (1 - row.share)},
                       {"saved_bytes", static_cast<double>(row.saved) / steps}});
+  }
   return {{"steps", p.steps},
           {"step_ms", p.wall / steps * 1e3},
           {"in_no_op_ms", p.between / steps * 1e3},

@@ -43,6 +43,23 @@ constexpr Counted updates[] = {
 
 bool is_range(const Span& span) { return span.kind == Span::Kind::range || span.kind == Span::Kind::scope; }
 
+template <class Row>
+double key_of(const std::string& by, bool is_op, const Row& row) {
+  if (by == "total") return row.total;
+  if (by == "calls") return static_cast<double>(row.calls);
+  if (by == "flops") return row.flops;
+  if (by == "bytes") return row.bytes;
+  if (by == "saved") return static_cast<double>(row.saved);
+  return is_op ? row.own : row.total;
+}
+
+template <class Row>
+void sort_by(std::vector<Row>& rows, const std::string& by, bool is_op) {
+  std::stable_sort(rows.begin(), rows.end(), [&](const Row& a, const Row& b) {
+    return by == "name" ? a.name < b.name : key_of(by, is_op, a) > key_of(by, is_op, b);
+  });
+}
+
 class Reader {
  public:
   Reader(const Tracer& tracer, const std::optional<Peaks>& peaks)
@@ -56,8 +73,7 @@ class Reader {
         ++profile_.steps;
         profile_.wall += tracer_.seconds(span);
       }
-      const bool data = span.kind == Span::Kind::range && tracer_.text(span.name) == "data";
-      if (is_range(span) && !data)
+      if (is_range(span) && !is_data(span))
         profile_.between += own_[i];
       else
         add_op(i);
@@ -69,6 +85,9 @@ class Reader {
   }
 
  private:
+  bool is_data(const Span& span) const {  // a range that counts as an op: no op fetches a batch
+    return span.kind == Span::Kind::range && tracer_.text(span.name) == "data";
+  }
   bool same_op(const Span& a, const Span& b) const { return a.kind == b.kind && a.name == b.name && a.way == b.way; }
 
   void add_op(size_t i) {
@@ -81,6 +100,8 @@ class Reader {
     row.flops += flops_of(tracer_, span);
     row.bytes += span.bytes;
     row.saved += span.saved;
+    for (int32_t m = span.begin + 1; m <= span.end; ++m)
+      row.peak = std::max(row.peak, tracer_.moments()[static_cast<size_t>(m)].peak);
     bool inside_itself = false;
     for (int32_t p = span.parent; p >= 0 && !inside_itself; p = spans_[static_cast<size_t>(p)].parent)
       inside_itself = same_op(spans_[static_cast<size_t>(p)], span);
@@ -126,14 +147,18 @@ class Reader {
       (span.way == Way::backward ? row.backward : span.way == Way::again ? row.again : row.forward) += own_[i];
       row.flops += flops;
       row.bytes += span.bytes;
-      if (peaks_) row.roof += std::max(flops / peaks_->gemm.best, span.bytes / peaks_->copy.best) / 1e9;
+      if (peaks_) {
+        const double least = std::max(flops / peaks_->gemm.best, span.bytes / peaks_->copy.best) / 1e9;
+        row.roof += least;
+        if (span.bytes * peaks_->gemm.best > flops * peaks_->copy.best) row.memory_roof += least;
+      }
       if (span.way != Way::again) row.saved += span.saved;  // that of a part which runs again is soon gone
     }
     if (!is_range(span) || span.parent < 0) return;
     RangeRow& row =
         range(span.kind == Span::Kind::range ? tracer_.text(span.name) : without_repeats(tracer_.text(span.where)));
     ++row.calls;
-    row.own += own_[i];
+    if (!is_data(span)) row.own += own_[i];
   }
 
   const Tracer& tracer_;
@@ -168,20 +193,16 @@ std::optional<double> OpRow::of_roof(const std::optional<Peaks>& peaks) const {
   return std::max(flops / peaks->gemm.best, bytes / peaks->copy.best) / 1e9 / own;
 }
 
+std::optional<double> RangeRow::of_roof() const {
+  if (roof <= 0 || total <= 0) return {};
+  return roof / total;
+}
+
 Profile profile_of(const Tracer& tracer, const std::optional<Peaks>& peaks) { return Reader(tracer, peaks).read(); }
 
 void sort_rows(Profile& profile, const std::string& by) {
-  const auto key = [&by](const auto& row) -> double {
-    if (by == "total") return row.total;
-    if (by == "calls") return static_cast<double>(row.calls);
-    if (by == "flops") return row.flops;
-    if (by == "saved") return static_cast<double>(row.saved);
-    return row.own;
-  };
-  std::stable_sort(profile.ops.begin(), profile.ops.end(), [&](const OpRow& a, const OpRow& b) {
-    if (by == "name") return a.name < b.name;
-    return by == "bytes" ? a.bytes > b.bytes : key(a) > key(b);
-  });
+  sort_by(profile.ops, by, true);
+  sort_by(profile.ranges, by, false);
 }
 
 }  // namespace tapedeck

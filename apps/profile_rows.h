@@ -23,6 +23,7 @@ struct OpRow {  // sums over all steps of the trace
   double own = 0, total = 0;    // seconds; total: with what ran inside it, itself again counted once
   double flops = 0, bytes = 0;  // counted, of its own time
   int64_t saved = 0;            // bytes for backward
+  size_t peak = 0;              // the most bytes that the arena held while it ran: in one call, not a sum
   double share = 0;             // of the wall time
   std::string label() const;    // "gemm backward"
 
@@ -37,12 +38,15 @@ struct OpRow {  // sums over all steps of the trace
 struct RangeRow {
   std::string name;  // "mlp.hidden0"
   int64_t calls = 0;
-  double own = 0, total = 0;  // own: in no op
+  double own = 0, total = 0;  // own: in no op; what "data" does itself counts as an op
   double forward = 0, backward = 0, again = 0;
   double flops = 0, bytes = 0;
-  double roof = 0;  // seconds that its spans take at least, where the peaks are known
+  double roof = 0, memory_roof = 0;  // seconds that its spans take at least, where the peaks are known; bound by memory
   int64_t saved = 0;
   double share = 0;
+
+  bool memory_bound() const { return memory_roof > roof / 2; }  // for most of the least time
+  std::optional<double> of_roof() const;
 };
 
 struct Profile {
@@ -51,11 +55,12 @@ struct Profile {
   double wall = 0;     // seconds of these steps
   double between = 0;  // of these in no op: what is left
   std::vector<OpRow> ops;
-  std::vector<RangeRow> ranges;  // in the order in which they began
+  std::vector<RangeRow> ranges;  // as they were met
 };
 Profile profile_of(const Tracer& tracer, const std::optional<Peaks>& peaks = {});  // after finish()
 
-// "self", "total", "calls", "flops", "bytes", "saved", "name": the largest first.
+// "self", "total", "calls", "flops", "bytes", "saved", "name": the largest first. A range does next to nothing but what
+// its ops do: by "self", ranges are sorted by their total.
 void sort_rows(Profile& profile, const std::string& by);
 // FLOP that an element of an op counts as, where it is no product: 0 for what only moves.
 double flops_per_element(std::string_view op, Way way);

@@ -178,12 +178,23 @@ Arena::Hold::~Hold() {
   for (const auto& [offset, bytes] : ranges_) arena_.give(offset, bytes), arena_.held_ -= bytes;
 }
 
-void Arena::note_peak() { use_.peak_bytes = std::max(use_.peak_bytes, use_.bytes + held_); }
+void Arena::note_peak() {
+  use_.peak_bytes = std::max(use_.peak_bytes, use_.bytes + held_);
+  watched_peak_ = std::max(watched_peak_, use_.bytes + held_);
+}
 
 Arena::Use Arena::use() const {
   std::lock_guard lock(mutex_);
   Use use = use_;
   use.bytes += held_;
+  return use;
+}
+
+Arena::Use Arena::watch() {
+  std::lock_guard lock(mutex_);
+  Use use = use_;
+  use.bytes += held_;
+  use.peak_bytes = std::exchange(watched_peak_, use.bytes);
   return use;
 }
 

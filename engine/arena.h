@@ -40,6 +40,7 @@ class Arena {
   };
   Use use() const;
   void reset_peak();
+  Use watch();  // the same, but with the peak since watch() was called last; use()'s own peak stays
   const char* slab() const { return slab_; }
   size_t capacity() const { return capacity_; }
   bool contains(const void* p) const { return p >= slab_ && p < slab_ + capacity_; }
@@ -97,6 +98,7 @@ class Arena {
   bool holding_ = false;
   std::map<size_t, size_t> handed_out_;  // while holding: offset -> the largest size handed out there
   Use use_;
+  size_t watched_peak_ = 0;
 };
 
 }  // namespace tapedeck

@@ -1,7 +1,6 @@
 #include "engine/trace.h"
 
 #include <algorithm>
-#include <atomic>
 #include <chrono>
 #include <mutex>
 #include <utility>
@@ -26,39 +25,48 @@ Tracer::Tracer(Device device, Clock clock, size_t limit)
     : device_(device), backend_(backend(device)), clock_(clock ? std::move(clock) : steady), limit_(limit) {}
 
 namespace {
-std::mutex watched_mutex;
+std::mutex watched_mutex;   // guards both
 Tracer* watched = nullptr;  // whose step other threads work beside
-std::atomic<bool> watching = false;
-
-void watch(Tracer* tracer) {
-  const std::lock_guard lock(watched_mutex);
-  watched = tracer;
-  watching = tracer != nullptr;
-}
+std::vector<TracedBeside*> at_work;
 }  // namespace
+
+// What goes on from one step into the next is cut where the tracing pauses: it has a part in each.
+void Tracer::watch(Tracer* tracer) {
+  const std::lock_guard lock(watched_mutex);
+  for (TracedBeside* const work : at_work) {
+    if (watched) watched->add(*work);
+    if (tracer) work->begin_ = tracer->clock_();
+  }
+  watched = tracer;
+}
+
+void Tracer::add(const TracedBeside& work) {
+  if (beside_.size() >= limit_) return;
+  const auto me = std::find(threads_.begin(), threads_.end(), work.thread_);
+  const auto place = me - threads_.begin();
+  if (me == threads_.end()) threads_.push_back(work.thread_);
+  beside_.push_back({work.name_, static_cast<int>(place) + 1, work.begin_, clock_()});
+}
 
 Tracer::On::On(Tracer& tracer) : outer_(std::exchange(current_, &tracer)) { watch(&tracer); }
 Tracer::On::~On() { watch(current_ = outer_); }
 
-TracedBeside::TracedBeside(const char* name) : name_(name) {
-  if (!watching) return;
+TracedBeside::TracedBeside(const char* name) : name_(name), thread_(std::this_thread::get_id()) {
   const std::lock_guard lock(watched_mutex);
+  at_work.push_back(this);
   if (watched) begin_ = watched->clock_();
 }
 TracedBeside::~TracedBeside() {
-  if (begin_ < 0) return;
   const std::lock_guard lock(watched_mutex);
-  if (!watched || watched->beside_.size() >= watched->limit_) return;  // it ended behind the step
-  std::vector<std::thread::id>& threads = watched->threads_;
-  const auto me = std::find(threads.begin(), threads.end(), std::this_thread::get_id());
-  const auto place = me - threads.begin();
-  if (me == threads.end()) threads.push_back(std::this_thread::get_id());
-  watched->beside_.push_back({name_, static_cast<int>(place) + 1, begin_, watched->clock_()});
+  at_work.erase(std::find(at_work.begin(), at_work.end(), this));
+  if (watched) watched->add(*this);
 }
 
 int32_t Tracer::moment() {
   if (full_ && frames_.size() > 1) return static_cast<int32_t>(moments_.size()) - 1;  // but the step ends
-  TraceMoment now{clock_(), 0, backend_.arena().use().bytes, saved_};
+  const double host = clock_();
+  const Arena::Use use = backend_.arena().watch();
+  TraceMoment now{host, 0, use.bytes, use.peak_bytes, saved_};
   if (device_ != Device::cpu) {
     now.event = backend_.event();
     backend_.record(*now.event, Queue::compute);

@@ -23,6 +23,7 @@
 
 namespace tapedeck {
 
+class TracedBeside;
 struct Tensor;
 
 enum class Way : uint8_t { forward, backward, again, none };  // again: recomputed in backward
@@ -45,11 +46,12 @@ struct TraceMoment {
   double host = 0;    // seconds of the tracer's clock
   double device = 0;  // of the device's since the first moment; the host's on the CPU
   size_t bytes = 0;   // of the device's arena in use
+  size_t peak = 0;    // the most that was since the moment before: with what an op gave back within itself
   int64_t saved = 0;  // of these what tapes keep for backward
   std::shared_ptr<Event> event = nullptr;
 };
 
-struct SpanBeside {  // of another thread, by the host's clock
+struct SpanBeside {  // of another thread, by the host's clock; of what goes on behind a step, the part in it
   const char* name;
   int thread = 0;  // from 1, in the order in which they appear
   double begin = 0, end = 0;
@@ -125,6 +127,8 @@ class Tracer {
   void settle(int32_t parent, Way way);  // whose the pending products are
   double& pending_flops();
   double bytes_of(const Frame& frame, bool products) const;
+  static void watch(Tracer* tracer);
+  void add(const TracedBeside& work);  // until now
 
   friend class TracedBeside;
   static thread_local constinit Tracer* current_;
@@ -208,8 +212,10 @@ class TracedBeside {
   TracedBeside& operator=(const TracedBeside&) = delete;
 
  private:
+  friend class Tracer;
   const char* const name_;
-  double begin_ = -1;  // nobody traces
+  const std::thread::id thread_;
+  double begin_ = 0;  // where somebody traces
 };
 
 // What an op knows better than its inputs' and output's sizes say.

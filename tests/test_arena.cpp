@@ -162,6 +162,22 @@ TEST_CASE("arena: the peak is the most that was in use at once") {
   CHECK_EQ(arena.use().peak_bytes, 600u);
 }
 
+TEST_CASE("arena: who watches hears of each peak once, and leaves the peak of the whole alone") {
+  Arena arena("test", mib, false);
+  char* const a = take(arena, 1000);
+  arena.watch();
+  arena.release(take(arena, 500));
+  const Arena::Use first = arena.watch(), second = arena.watch();
+  CHECK_EQ(first.bytes, 1000u);
+  CHECK_EQ(first.peak_bytes, 1500u);
+  CHECK_EQ(second.peak_bytes, 1000u);
+  arena.release(a);
+  take(arena, 100);
+  CHECK_EQ(arena.watch().peak_bytes, 1000u);
+  CHECK_EQ(arena.watch().peak_bytes, 100u);
+  CHECK_EQ(arena.use().peak_bytes, 1500u);
+}
+
 TEST_CASE("arena: fresh memory of a checked arena is NaN, also where something lay before") {
   Arena arena("test", mib, true);
   for (int round = 0; round < 2; ++round) {

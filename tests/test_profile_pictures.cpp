@@ -58,6 +58,32 @@ TEST_CASE("memory picture: layers of a step whose sizes are known, and its peak"
   CHECK(memory_svg({}, "none").find("no step") != std::string::npos);
 }
 
+// Fault: memory that an op takes and gives back within itself is in no picture, however large.
+TEST_CASE("memory picture: an op's own workspace is the peak while it works, and no longer") {
+  double now = 0;
+  Tracer tracer(Device::cpu, [&] { return now += 1; });
+  const Tensor x = Tensor::full({256}, DType::f32, Device::cpu, 1);
+  const size_t before = backend(Device::cpu).arena().use().bytes;
+  {
+    const Tracer::On on(tracer);
+    const Range step("step");
+    relu(x);
+    {
+      const TracedOp op("sorts", Way::forward);
+      Tensor::empty({1 << 18}, DType::f32, Device::cpu);
+    }
+    relu(x);
+  }
+  tracer.finish();
+  const MemoryTimeline t = memory_timeline(tracer, {.parameters = before});
+  CHECK(t.layers.back().bytes[t.peak] == 1 << 20);
+  CHECK(t.total(t.peak) == static_cast<double>(before + (1 << 20)));
+  CHECK(t.at_peak == "sorts forward");
+  CHECK(std::count_if(t.layers.back().bytes.begin(), t.layers.back().bytes.end(),
+                      [](double bytes) { return bytes > 1024; }) == 1);
+  for (const OpRow& row : profile_of(tracer).ops) CHECK(row.peak - before == (row.name == "relu" ? 1024 : 1 << 20));
+}
+
 TEST_CASE("roofline: labels cover neither each other nor points, and stay within the frame") {
   std::vector<Label> labels;
   for (int i = 0; i < 24; ++i)  // a crowd in the middle, some at the edges

@@ -1,7 +1,9 @@
 // The tracer on a clock that the test moves: own times add up to the whole, whatever is nested in what.
+#include <atomic>
 #include <cmath>
 #include <optional>
 #include <thread>
+#include <utility>
 
 #include "apps/profile_rows.h"
 #include "apps/trace_file.h"
@@ -312,6 +314,37 @@ TEST_CASE("on a device that runs later an op's time is the device's, and an arro
   CHECK(starts == 3);
   CHECK(ends == 3);
   CHECK(on_device == 3);
+}
+
+// Fault: what began in a step and ended in a later one stood there from before the trace's begin, across all between.
+TEST_CASE("a load that goes on from one step into another has its part in each, and none between") {
+  std::atomic<double> now = 1;
+  Tracer tracer(Device::cpu, [&] { return now.load(); });
+  const auto step = [&](double begin, double end, const std::function<void()>& work) {
+    now = begin;
+    const Tracer::On on(tracer);
+    const Range range("step");
+    work();
+    now = end;
+  };
+  std::optional<TracedBeside> load;
+  load.emplace("load");  // before anybody traces
+  step(10, 12, [] {});
+  step(20, 22, [&] {
+    now = 21;
+    load.reset();
+  });
+  step(30, 32, [&] { load.emplace("load"); });
+  now = 40;
+  load.reset();  // after everybody has
+  tracer.finish();
+  const std::vector<std::pair<double, double>> wanted = {{10, 12}, {20, 21}, {30, 32}};
+  REQUIRE(tracer.beside().size() == wanted.size());
+  for (size_t i = 0; i < wanted.size(); ++i) {
+    CHECK(tracer.beside()[i].begin == wanted[i].first);
+    CHECK(tracer.beside()[i].end == wanted[i].second);
+    CHECK(tracer.beside()[i].thread == 1);
+  }
 }
 
 TEST_CASE("a trace has a line for each thread that loads beside the step, and for none outside of it") {
