@@ -124,6 +124,8 @@ std::string write_files(const Result& r, const Learner& learner) {
     if (trace.left_out > 0)
       said += fmt::format("the trace is cut off: {} events are beyond its limit of 256 MiB; profile fewer steps\n",
                           trace.left_out);
+    if (r.device == Device::emulated && !r.session.tracer().beside().empty())
+      said += "the trace has no line for the threads that load: what they take is no logical time\n";
   }
   if (r.session.full())
     said += fmt::format("the profiler is full: it holds 1,048,576 spans, those of the first {} steps of the window\n",
@@ -238,7 +240,7 @@ int run_profile(const Config& asked) {
   }
   session.finish();
   progress.finish();
-  const bool interrupted = Interruption::asked();
+  bool interrupted = Interruption::asked();
   if (session.steps().empty()) {
     std::cerr << fmt::format(
         "tapedeck profile: no step was profiled, and nothing is written: the run ended behind step {}{}\n",
@@ -248,13 +250,14 @@ int run_profile(const Config& asked) {
   if (!session.over())
     std::cerr << fmt::format("tapedeck profile: the run ended within the window: {} of {} steps are profiled\n",
                              session.steps().size(), window.repeat * window.active);
-  if (peaks) peaks = peaks_for(device, dtype, fastest_product(session.tracer()));
+  if (peaks && !interrupted) peaks = peaks_for(device, dtype, fastest_product(session.tracer()));
   Result result{config, problem, device, session, profile_of(session.tracer(), peaks), peaks, {}};
   sort_rows(result.profile, config.sort);
   if (peaks) result.chains = memory_bound_chains(session.tracer(), *peaks);
   const std::string said = write_files(result, trainer.learner());
   if (device == Device::cpu && !interrupted) try {
-      result.overhead = measure_overhead(config, problem, device, dtype);
+      result.overhead = measure_overhead(config, problem, device, dtype, Interruption::asked);
+      interrupted = Interruption::asked();
     } catch (const OutOfMemory&) {
       std::cerr << "tapedeck profile: what profiling costs is not measured, which takes a second model\n";
     }

@@ -13,16 +13,20 @@
 namespace tapedeck {
 namespace {
 
+struct Stopped {};
+
 class Steps {
  public:
-  Steps(const Config& config, const Problem& problem, Device device, DType dtype)
-      : problem_(problem),
+  Steps(const Config& config, const Problem& problem, Device device, DType dtype, const std::function<bool()>& stop)
+      : stop_(stop),
+        problem_(problem),
         device_(device),
         learner_(config, problem, 0, device, dtype),
         inputs_(problem.throw_away(config.batch)),
         tracer_(device) {}
 
   double seconds(bool profiled) {
+    if (stop_()) throw Stopped();
     backend(device_).sync();
     const double begin = steady_seconds();
     if (profiled) {
@@ -51,6 +55,7 @@ class Steps {
     learner_.optimizer.advance({});
   }
 
+  const std::function<bool()>& stop_;
   const Problem& problem_;
   const Device device_;
   Learner learner_;
@@ -59,10 +64,7 @@ class Steps {
   uint64_t next_ = 0;
 };
 
-}  // namespace
-
-ProfileOverhead measure_overhead(const Config& config, const Problem& problem, Device device, DType dtype) {
-  Steps steps(config, problem, device, dtype);
+ProfileOverhead measure(Steps& steps) {
   for (int i = 0; i < 3; ++i) steps.seconds(i == 1);  // caches and memory
   const double one = steps.fastest(false, 3), budget = 2;
   const int64_t a_round = std::clamp<int64_t>(static_cast<int64_t>(budget / (one * 90)), 1, 9);
@@ -77,6 +79,16 @@ ProfileOverhead measure_overhead(const Config& config, const Problem& problem, D
   std::vector<double> plain;
   for (size_t i = 0; i < times[0].size(); ++i) plain.push_back((times[0][i] + times[2][i]) / 2);
   return {paired_ratio(times[1], plain), paired_ratio(times[2], times[0]), static_cast<int>(a_round)};
+}
+
+}  // namespace
+
+std::optional<ProfileOverhead> measure_overhead(const Config& config, const Problem& problem, Device device,
+                                                DType dtype, const std::function<bool()>& stop) try {
+  Steps steps(config, problem, device, dtype, stop);
+  return measure(steps);
+} catch (const Stopped&) {
+  return {};
 }
 
 std::string overhead_text(const ProfileOverhead& o) {

@@ -1,6 +1,7 @@
 // What profiling costs, measured beside the run: steps of the same model and batch size on made-up examples, with and
 // without a tracer, in turns. Never told from a profiled step alone.
 #pragma once
+#include <functional>
 #include <optional>
 #include <string>
 
@@ -15,8 +16,11 @@ struct ProfileOverhead {
   int steps_a_round = 0;                 // of each kind; a round counts with the fastest: what disturbs only adds
 };
 
-// Takes about two seconds, more where a single step takes longer than a tenth of one.
-ProfileOverhead measure_overhead(const Config& config, const Problem& problem, Device device, DType dtype);
+// Takes about two seconds, more where a single step takes longer than a tenth of one. `stop` is asked before every
+// step; true: null, without delay.
+std::optional<ProfileOverhead> measure_overhead(
+    const Config& config, const Problem& problem, Device device, DType dtype,
+    const std::function<bool()>& stop = [] { return false; });
 std::string overhead_text(const ProfileOverhead& overhead);
 
 }  // namespace tapedeck

@@ -29,7 +29,7 @@ class ProfileSession : public StepWatch {
  private:
   const ProfileWindow window_;
   const Device device_;
-  std::optional<emulation::LogicalTime> logical_;  // times of the emulated device
+  std::optional<emulation::LogicalTime> logical_;  // on the emulated device, in a step that is traced
   Tracer tracer_, warming_;
   std::optional<Tracer::On> on_;
   size_t spans_before_ = 0, moments_before_ = 0;  // of the step that is traced

@@ -93,15 +93,15 @@ void Trainer::ask_for_batch() {
   const auto training = clock_.enter(Phase::train);
   RunState::Window& window = state_.window;
   const bool first = window.seen == 0;
-  if (first && watch_) watch_->begins(state_.step);
   if (first) {
     const int64_t rows = std::ssize(problem_.data().train);
     window.size = std::min(rows - state_.examples % rows, config_.batch * config_.accumulate);
   }
   if (first || !in_flight_.has_begun()) in_flight_.begin();
+  if (first && watch_) watch_->begins(state_.step);
+  std::optional<Range> data(std::in_place, "data");  // until the batch is there as tensors
   const int64_t count = [&] {
     const auto waiting = clock_.enter(Phase::data_wait);
-    const Range range("data");
     return feed_->next();
   }();
   const double share = static_cast<double>(count) / static_cast<double>(window.size);
@@ -112,11 +112,9 @@ void Trainer::ask_for_batch() {
   // the window, the memory that the rows lie in, and whether gradients begin anew and an update follows.
   const StepGraph::Key key = {count, window.size, feed_->place(), 2 * first + last};
   graph_->run(key, [&] {
+    const Inputs inputs = feed_->inputs();
+    data.reset();
     if (first) learner_->parameters.forget_gradients();
-    const Inputs inputs = [&] {
-      const Range range("data");
-      return feed_->inputs();
-    }();
     const size_t saved = learn(*learner_, problem_, inputs,
                                {true, static_cast<uint64_t>(config_.seed), 0, &learner_->state.ptr()->batches}, share);
     saved_bytes_ = std::max(saved_bytes_, static_cast<int64_t>(saved));

@@ -17,7 +17,8 @@
 
 namespace tapedeck {
 
-// Who looks at single steps: what is around all of a step's work. Nothing is asked for in between.
+// Who looks at single steps: what is around all of a step's work. Nothing is asked for in between. The step's own
+// seconds begin before and end behind it.
 class StepWatch {
  public:
   virtual ~StepWatch() = default;

@@ -71,6 +71,29 @@ TEST_CASE("interrupt: a signal in the middle of a matrix product harms nothing")
   }
 }
 
+// Fault B55: an interrupted profile leaves half of a trace, which nothing can read.
+TEST_CASE("interrupt: a profile within its window leaves a trace and a document that parse") {
+  const TemporaryFolder folder;
+  const std::string run = folder / "run", trace = folder / "trace.json";
+  Process process({"profile", "--data",    "blobs",    "--hidden",  "256,256",  "--batch",        "256",
+                   "--steps", "2000000",   "--epochs", "100000000", "--window", "active=1000000", "--log-every",
+                   "1",       "--threads", "1",        "--trace",   trace,      "--out",          run,
+                   "--json"},
+                  folder.path());
+  REQUIRE(Process::within(
+      30, [&] { return has_metrics(run) && contains(read_file(run + "/metrics.jsonl"), "\"profiled\""); }));
+  process.signal(SIGINT);
+  CHECK(process.wait(20) == exit_interrupted);
+  INFO(process.err());
+  const Json document = Json::parse(process.out());
+  CHECK(document["profiled_steps"].size() > 0);
+  CHECK(document["overhead"].is_null());
+  size_t steps = 0;
+  const Json written = Json::parse(read_file(trace));
+  for (const Json& event : written["traceEvents"]) steps += event["name"] == "step";
+  CHECK(steps == document["profiled_steps"].size());
+}
+
 // Fault: it said that the run is saved, which compare does with none.
 TEST_CASE("interrupt: compare says that it keeps nothing, and prints no half of a document") {
   const TemporaryFolder folder;

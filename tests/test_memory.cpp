@@ -1,13 +1,11 @@
 // Memory over many steps: what a step takes it gives back, whatever the caller keeps of its numbers.
-#include <unistd.h>
-
 #include <cmath>
-#include <fstream>
 #include <vector>
 
 #include "engine/backend.h"
 #include "engine/tape.h"
 #include "ops/ops.h"
+#include "tests/resident.h"
 
 #undef CHECK  // below it is doctest's
 #include <doctest/doctest.h>
@@ -15,20 +13,7 @@
 namespace tapedeck {
 namespace {
 
-size_t resident_bytes() {  // of this process
-  std::ifstream statm("/proc/self/statm");
-  size_t total = 0, resident = 0;
-  statm >> total >> resident;
-  return resident * static_cast<size_t>(sysconf(_SC_PAGESIZE));
-}
-
-#if defined(__SANITIZE_ADDRESS__)
-constexpr bool measures_resident = false;  // freed memory waits in AddressSanitizer's quarantine
-#elif defined(__has_feature)
-constexpr bool measures_resident = !__has_feature(address_sanitizer);
-#else
-constexpr bool measures_resident = true;
-#endif
+using namespace test;
 
 struct Use {
   int64_t buffers;
