@@ -138,13 +138,28 @@ class Reader {
     return names;
   }
 
+  // Of a range's own time: that of the part of the step, or of the op of the backward pass, around it.
+  Way way_of(const Span& span) const {
+    if (!is_range(span)) return span.way;
+    for (const Span* s = &span;; s = &spans_[static_cast<size_t>(s->parent)]) {
+      if (s->kind == Span::Kind::op && s->way == Way::backward) return Way::again;
+      if (s->kind == Span::Kind::range)
+        for (const Way way : {Way::forward, Way::backward})
+          if (tracer_.text(s->name) == name(way)) return way;
+      if (s->parent < 0) return Way::none;
+    }
+  }
+
   void add_to_ranges(size_t i) {
     const Span& span = spans_[i];
+    const Way way = way_of(span);
     const double flops = flops_of(tracer_, span);
     for (const std::string& name : ranges_of(span)) {
       RangeRow& row = range(name);
       row.total += own_[i];
-      (span.way == Way::backward ? row.backward : span.way == Way::again ? row.again : row.forward) += own_[i];
+      if (way == Way::forward) row.forward += own_[i];
+      if (way == Way::backward) row.backward += own_[i];
+      if (way == Way::again) row.again += own_[i];
       row.flops += flops;
       row.bytes += span.bytes;
       if (peaks_) {

@@ -77,6 +77,7 @@ TEST_CASE("tracer: an op's time goes from the boundary before it to its end, and
   CHECK(p.between == doctest::Approx(21));
   CHECK(range_of(p, "forward").total == doctest::Approx(30));
   CHECK(range_of(p, "forward").own == doctest::Approx(4));
+  CHECK(range_of(p, "forward").forward == doctest::Approx(30));
   CHECK(range_of(p, "part").total == doctest::Approx(24));
   CHECK(range_of(p, "part").own == doctest::Approx(16));
   CHECK(find(p, "softmax forward").bytes == 2 * 24);
@@ -198,8 +199,12 @@ TEST_CASE("tracer: what recompute runs again is told apart, and its backward fro
       const Scope inside("part");
       return tanh(linear(tanh(linear(in, weight, {})), weight, {}));
     };
-    Tensor in = x;
-    tape.backward(sum(recompute(std::function<Tensor(const Tensor&)>(part), in)));
+    const Tensor loss = [&] {
+      const Range forward("forward");
+      return sum(recompute(std::function<Tensor(const Tensor&)>(part), x));
+    }();
+    const Range backward("backward");
+    tape.backward(loss);
   });
   CHECK(find(p, "gemm forward").calls == 2);
   CHECK(find(p, "gemm again").calls == 2);
@@ -208,7 +213,10 @@ TEST_CASE("tracer: what recompute runs again is told apart, and its backward fro
   CHECK(find(p, "tanh again").calls == 2);
   CHECK(find(p, "tanh backward").calls == 2);
   CHECK(find(p, "recompute forward").bytes == 0);
-  CHECK(range_of(p, "model.part").again > 0);
+  const RangeRow& part = range_of(p, "model.part");
+  CHECK(part.again > 0);
+  CHECK(part.forward + part.backward + part.again == doctest::Approx(part.total));
+  CHECK(range_of(p, "backward").forward == 0);
 }
 
 TEST_CASE("tracer: what is saved for backward is let go again, whatever way it is kept") {
