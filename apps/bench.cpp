@@ -31,11 +31,9 @@ struct Entry {
 // `plain`: the same steps without a graph, which took turns with these; null: none. `peak` is null where none is known.
 Json row_json(const StepBench& bench, const StepBench* plain, const Json& peak) {
   const bool graph = bench.graph().on();
-  Json row = {{"name", "step"},
-              {"batch", bench.batch},
-              {"graph", graph},
-              {"nodes", graph ? Json(bench.graph().nodes()) : Json()}};
-  add_times(row, "median_ms", bench.milliseconds());
+  Json row = bench_row("step", {{"batch", bench.batch}, {"graph", graph}});
+  row["nodes"] = graph ? Json(bench.graph().nodes()) : Json();
+  add_times(row, "median_ms", bench.milliseconds(), bench.round_medians());
   const double middle = row["median_ms"], gflops = bench.flops() / middle / 1e6;
   row["examples_per_s"] = static_cast<double>(bench.batch) / middle * 1e3;
   row["gflops"] = gflops;
@@ -46,11 +44,12 @@ Json row_json(const StepBench& bench, const StepBench* plain, const Json& peak) 
 
 std::string line(const Json& row) {
   const Json &nodes = row["nodes"], &share = row["share_of_peak"];
-  return fmt::format(
-      "{:>6} {:>10} {:>10.3f} {:>10.3f} {:>10.3f} {:>7} {:>12.0f} {:>9.1f} {:>8}\n", row["batch"].get<int64_t>(),
-      nodes.is_null() ? "plain" : fmt::format("{} nodes", nodes.get<int64_t>()), row["median_ms"].get<double>(),
-      row["p05"].get<double>(), row["p95"].get<double>(), row["n"].get<int64_t>(), row["examples_per_s"].get<double>(),
-      row["gflops"].get<double>(), share.is_null() ? "-" : fmt::format("{:.0f}%", 100 * share.get<double>()));
+  return fmt::format("{:>6} {:>10} {:>10.3f} {:>10.3f} {:>10.3f} {:>7} {:>12.0f} {:>9.1f} {:>8}{}\n",
+                     row["batch"].get<int64_t>(),
+                     nodes.is_null() ? "plain" : fmt::format("{} nodes", nodes.get<int64_t>()),
+                     row["median_ms"].get<double>(), row["p05"].get<double>(), row["p95"].get<double>(),
+                     row["n"].get<int64_t>(), row["examples_per_s"].get<double>(), row["gflops"].get<double>(),
+                     share.is_null() ? "-" : fmt::format("{:.0f}%", 100 * share.get<double>()), unstable_mark(row));
 }
 
 std::string ratio_line(const Json& row) {
@@ -71,7 +70,7 @@ int run_bench_step(const Config& config) {
   const Device device = prepare_machine(config);
   { const StepGraph refuses(device, config.graph == "on"); }  // where there are none, before anything is measured
   say_what_is_slow(config);
-  Json document = bench_document(load_before_bench(config), device);
+  Json document = bench_document(config, load_before_bench(config), device);
   std::optional<Peaks> peaks;  // those of the CPU
   if (device == Device::cpu) try {
       peaks = measure_peaks();
@@ -89,10 +88,6 @@ int run_bench_step(const Config& config) {
   for (const int64_t batch : config.batches)
     for (const bool graph : both ? std::vector{false, true} : std::vector{config.graph == "on"})
       entries.push_back({batch, graph});
-  // On the emulated device a step takes seconds, and its time says little: a few.
-  const auto steps = [&](int64_t batch) {
-    return config.steps.value_or(device == Device::emulated ? 2 : std::max<int64_t>(10, 20000 / batch));
-  };
   document["rows"] = Json::array();
   for (int64_t round = 0; round < config.rounds; ++round)
     for (size_t i = 0; i < entries.size(); ++i) {
@@ -101,7 +96,7 @@ int run_bench_step(const Config& config) {
       turns.say(round, entry.size());
       entry.fits = turns.fit(entry.size(), [&] {
         if (round == 0) entry.bench = std::make_unique<StepBench>(config, entry.batch, device, entry.graph);
-        entry.bench->round(steps(entry.batch));
+        entry.bench->round(timed_steps(config, entry.batch, device));
       });
       if (!entry.fits) entry.bench.reset();  // its memory is the others'
       if (!entry.fits || round + 1 < config.rounds) continue;
@@ -109,7 +104,7 @@ int run_bench_step(const Config& config) {
       document["rows"].push_back(row_json(*entry.bench, plain, document["peak_gflops"]));
       turns.print(line(document["rows"].back()));
     }
-  document["does_not_fit"] = turns.misfits();
+  turns.add_dropped(document);
 
   std::string text;
   for (const Json& row : document["rows"])

@@ -102,11 +102,8 @@ class AttentionBench {
   }
 
   Json row(size_t i) const {
-    Json out = {{"name", "attention"},
-                {"context", context_},
-                {"batch", batch_},
-                {"mask", mask()},
-                {"pass", forms_[0].passes[i].name}};
+    Json out = bench_row(
+        "attention", {{"context", context_}, {"batch", batch_}, {"mask", mask()}, {"pass", forms_[0].passes[i].name}});
     for (const Form& form : forms_) {
       const Pass& pass = form.passes[i];
       add_times(out[form.name], "median_ms", pass.fits ? pass.ms : std::vector<double>());
@@ -137,7 +134,8 @@ std::string line(const Json& row) {
                   cell("composed", "median_ms", 10, 3, 1), cell("fused", "peak_bytes", 9, 1, 1 << 20),
                   cell("composed", "peak_bytes", 9, 1, 1 << 20));
   const Json& ratio = row["fused_over_composed"];
-  return out + (ratio.is_null() ? "\n" : "   " + ratio_text(ratio) + "\n");
+  out += ratio.is_null() ? "" : "   " + ratio_text(ratio);
+  return out + (unstable_mark(row["fused"])[0] ? unstable_mark(row["fused"]) : unstable_mark(row["composed"])) + "\n";
 }
 
 std::string header(const Config& config, Device device) {
@@ -161,7 +159,7 @@ int run_bench_attention(const Config& config) {
                           config.heads));
   const Device device = prepare_machine(config);
   say_what_is_slow(config);
-  Json document = bench_document(load_before_bench(config), device);
+  Json document = bench_document(config, load_before_bench(config), device);
 
   document["device"] = name(device);
   document["heads"] = config.heads;
@@ -184,7 +182,7 @@ int run_bench_attention(const Config& config) {
         turns.print(line(row));
       }
     }
-  document["does_not_fit"] = turns.misfits();
+  turns.add_dropped(document);
   print_bench(config, document, "");
   turns.check();
   return exit_done;

@@ -42,8 +42,8 @@ double check_outputs(const std::vector<Entry>& entries, DType dtype) {
 
 Json row_json(const StepBench& bench, const StepBench& smallest, const StepCost& cost) {
   const auto batch = static_cast<double>(bench.batch);
-  Json row = {{"name", "batch"}, {"batch", bench.batch}};
-  add_times(row, "median_ms", bench.milliseconds());
+  Json row = bench_row("batch", {{"batch", bench.batch}});
+  add_times(row, "median_ms", bench.milliseconds(), bench.round_medians());
   const double middle = row["median_ms"];
   row["us_per_example"] = middle / batch * 1e3;
   row["predicted_ms"] = cost.at(batch);
@@ -60,7 +60,7 @@ std::string line(const Json& row) {
                      row["batch"].get<int64_t>(), row["median_ms"].get<double>(), row["p05"].get<double>(),
                      row["p95"].get<double>(), row["n"].get<int64_t>(), row["us_per_example"].get<double>(),
                      ratio_text(row["cheaper"]), row["predicted_ms"].get<double>(),
-                     row["predicted_over_measured"].get<double>(), row["unstable"] == true ? "  unstable" : "");
+                     row["predicted_over_measured"].get<double>(), unstable_mark(row));
 }
 
 std::string table(const Json& rows, int64_t smallest) {
@@ -79,7 +79,7 @@ int run_bench_batch(const Config& config) {
     throw UsageError(fmt::format("--batches {}: a cost a + c·B needs two sizes or more", config.batches[0]));
   const Device device = prepare_machine(config);
   say_what_is_slow(config);
-  Json document = bench_document(load_before_bench(config), device);
+  Json document = bench_document(config, load_before_bench(config), device);
   document["warmup_steps"] = StepBench::warmup_steps;
   Turns turns(config);
   std::vector<Entry> entries;
@@ -95,12 +95,12 @@ int run_bench_batch(const Config& config) {
   for (int64_t round = 0; round < config.rounds; ++round) {
     for (Entry& entry : entries) {
       turns.say(round, size(entry));
-      const int64_t steps = std::clamp<int64_t>(8192 / entry.batch, 5, 100);
-      if (!turns.fit(size(entry), [&] { entry.bench->round(config.steps.value_or(steps)); })) entry.bench.reset();
+      if (!turns.fit(size(entry), [&] { entry.bench->round(timed_steps(config, entry.batch, device)); }))
+        entry.bench.reset();
     }
     drop(without);
   }
-  document["does_not_fit"] = turns.misfits();
+  turns.add_dropped(document);
 
   std::vector<double> sizes, times;
   for (const Entry& entry : entries) {

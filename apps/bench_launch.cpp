@@ -67,7 +67,7 @@ class Chain {  // so many kernels
   }
 
   Json row(const char* way, const char* clock, const char* per, const std::vector<double>& times) const {
-    Json out = {{"name", "launch"}, {"kernels", kernels_}, {"way", way}, {"clock", clock}, {"per", per}};
+    Json out = bench_row("launch", {{"kernels", kernels_}, {"way", way}, {"clock", clock}, {"per", per}});
     add_times(out, "median_us", times);
     return out;
   }
@@ -84,14 +84,15 @@ std::string cell(const Json& row) {
     const double us = row[key].get<double>();
     return fmt::format("{:.{}f}", us, us < 10 ? 2 : us < 100 ? 1 : 0);
   };
-  return fmt::format("{} ({} to {})", number("median_us"), number("p05"), number("p95"));
+  return fmt::format("{} ({} to {}){}", number("median_us"), number("p05"), number("p95"),
+                     row["unstable"] == true ? "*" : "");
 }
 
 std::string table(const Json& document) {
   const Json& rows = document["rows"];
   std::string out = fmt::format(
       "x += 1 over {} floats, each kernel behind the one before, on {}; {} warm-up rounds left out\n"
-      "µs: median (5 % to 95 %) of n = {} rounds\n",
+      "µs: median (5 % to 95 %) of n = {} rounds; *: unstable, 95 % is above 1.5 times the median\n",
       floats, document["device"].get<std::string>(), warmup_rounds, rows[0]["n"].get<int64_t>());
   for (const char* note : {"emulation", "no_graphs"})
     if (!document[note].is_null()) out += document[note].get<std::string>() + "\n";
@@ -111,7 +112,7 @@ std::string table(const Json& document) {
 int run_bench_launch(const Config& config) {
   const Device device = prepare_machine(config);
   say_what_is_slow(config);
-  Json document = bench_document(load_before_bench(config), device);
+  Json document = bench_document(config, load_before_bench(config), device);
 
   std::vector<std::unique_ptr<Chain>> chains;
   for (const int64_t kernels : {1, 10, 100, 400}) chains.push_back(std::make_unique<Chain>(kernels, device));

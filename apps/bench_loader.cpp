@@ -30,7 +30,7 @@ double seconds_of(const F& work) {
 struct Source {
   const char* name;
   Problem problem;
-  std::vector<double> load_ms = {};  // a batch alone, on this thread
+  std::vector<double> load_ms = {}, load_rounds = {};  // a batch alone, on this thread; the medians of rounds
 };
 
 // A training run of its own, step by step, on batches from one source.
@@ -65,11 +65,10 @@ class Way {
   std::vector<double> weights() const { return learner_.parameters.values().doubles(); }
 
   Json json(double compute_ms) const {
-    Json row = {{"name", "loader"},
-                {"data", resident() ? "resident" : source_.name},
-                {"workers", workers_ ? Json(*workers_) : Json()},
-                {"batch", config_.batch}};
-    add_times(row, "median_ms", milliseconds_);
+    Json row = bench_row("loader", {{"data", resident() ? "resident" : source_.name},
+                                    {"workers", workers_ ? Json(*workers_) : Json()},
+                                    {"batch", config_.batch}});
+    add_times(row, "median_ms", milliseconds_, round_means_);
     row["mean_ms"] = mean_ms();
     row["wait_share"] = median(wait_shares_);
     if (resident()) return row;
@@ -113,6 +112,7 @@ void time_loads(Source& source, const Config& config, int64_t round, int64_t loa
     const double seconds = seconds_of([&] { buffer.load(loader.next()); });
     if (i > 0) source.load_ms.push_back(seconds * 1e3);  // the first finds cold caches, and makes the order
   }
+  source.load_rounds.push_back(median(std::span(source.load_ms).last(static_cast<size_t>(loads))));
 }
 
 // Throws Error where a format gives other numbers, or a way of loading trains other weights.
@@ -134,9 +134,20 @@ void check_agreement(const BenchImages& images, const std::vector<std::unique_pt
 
 // How a step with one worker compares with a step without, which the default rests on.
 Json worker_json(const Way& none, const Way& one) {
-  Json row = {
-      {"name", "worker"}, {"data", none.source().name}, {"default_workers", default_workers(none.source().problem)}};
+  Json row = bench_row("worker", {{"data", none.source().name}});
+  row["default_workers"] = default_workers(none.source().problem);
   add_ratio(row, one.round_means(), none.round_means());
+  return row;
+}
+
+// What parsing text costs: the share of a step that loads its own batch from CSV; the same step put together from its
+// parts, of which the resident batch gives one (1: they explain it); and how many times faster a shard loads the batch.
+Json parsing_json(const Source& csv, const Source& shard, const Way& on_csv, const Way& resident) {
+  Json row;
+  const double load_ms = median(csv.load_ms);
+  row["share"] = load_ms / on_csv.mean_ms();
+  row["step_over_parts"] = on_csv.mean_ms() / (load_ms + resident.mean_ms());
+  add_ratio(row["cut_by_shard"], csv.load_rounds, shard.load_rounds);
   return row;
 }
 
@@ -167,10 +178,9 @@ void read_round(const BenchImages& images, const Config& config, int64_t round, 
 }
 
 Json reading_json(const Reading& reading) {
-  Json row = {{"name", "read"},
-              {"order", reading.order},
-              {"csv_seconds", median(reading.csv)},
-              {"shard_seconds", median(reading.shard)}};
+  Json row = bench_row("read", {{"order", reading.order}});
+  row["csv_seconds"] = median(reading.csv);
+  row["shard_seconds"] = median(reading.shard);
   add_ratio(row, reading.csv, reading.shard);
   return row;
 }
@@ -193,10 +203,13 @@ int run_bench_loader(const Config& asked) {
   std::vector<std::unique_ptr<Way>> ways;
   const auto add = [&](Source& source, std::optional<int> workers) {
     ways.push_back(std::make_unique<Way>(config, source, workers, device));
+    return ways.back().get();
   };
   for (const int workers : {0, 1}) add(sources[0], workers);
+  const Way* on_csv = nullptr;  // that loads its own batches
   for (Source* source : {&sources[1], &sources[2]})
-    for (const int workers : {0, 1, 2}) add(*source, workers);
+    for (const int workers : {0, 1, 2})
+      if (const Way* const way = add(*source, workers); source == &sources[1] && workers == 0) on_csv = way;
   add(sources[0], std::nullopt);
 
   // Queues are full when a way's turn comes: they take twice their length of steps to settle.
@@ -216,7 +229,7 @@ int run_bench_loader(const Config& asked) {
   for (size_t i = 0; i + 1 < ways.size(); ++i)
     if (!ways[i]->resident() && ways[i]->workers() == 0) rows.push_back(worker_json(*ways[i], *ways[i + 1]));
   for (const Reading& reading : readings) rows.push_back(reading_json(reading));
-  Json document = bench_document(load, device);
+  Json document = bench_document(config, load, device);
   document.update({{"batch", config.batch},
                    {"prefetch", config.prefetch},
                    {"warmup_steps", warmup_steps},
@@ -224,6 +237,7 @@ int run_bench_loader(const Config& asked) {
                    {"csv_bytes", images.csv_bytes()},
                    {"shard_bytes", images.shard_bytes()},
                    {"compute_ms", compute_ms},
+                   {"parsing", parsing_json(sources[1], sources[2], *on_csv, *ways.back())},
                    {"agree", true},  // else an error has ended this
                    {"rows", rows}});
   print_bench(config, document, bench_loader_text(document, config, device));

@@ -4,6 +4,7 @@
 
 #include <nlohmann/json.hpp>
 
+#include "apps/bench_report.h"
 #include "data/byte_count.h"
 
 namespace tapedeck {
@@ -20,7 +21,7 @@ std::string step_line(const Json& row, bool crowded) {
   if (!resident)
     out += fmt::format(" {:>8.3f} {:>8.3f} {:>6.2f} {:>7.1f}%", number(row, "load_ms"), number(row, "bound_ms"),
                        number(row, "over_bound"), 100 * number(row, "wait_share"));
-  return out + "\n";
+  return out + unstable_mark(row) + "\n";
 }
 
 std::string interval(const Json& row, int digits) {
@@ -63,6 +64,11 @@ std::string bench_loader_text(const Json& document, const Config& config, Device
       "from the step; * marks more threads than cores.\n"
       "All eight ways that load trained bitwise the same weights.\n\n",
       number(document, "compute_ms"));
+  const Json& parsing = document["parsing"];
+  out += fmt::format(
+      "parsing text is {:.0f} % of a step that loads its own batch from CSV; t_d + t_c explains {:.0f} % of that step; "
+      "the\nshard loads a batch {} times as fast\n\n",
+      100 * number(parsing, "share"), 100 / number(parsing, "step_over_parts"), ratio_text(parsing["cut_by_shard"]));
   out += fmt::format("a step with one worker over a step without, by rounds\n{:<9} {:>10}   {:<19} workers\n", "data",
                      "ratio", "95 % interval");
   for (const Json& row : document["rows"])

@@ -34,11 +34,11 @@ struct Entry {
 
 Json row_json(const Entry& entry, const Entry& single) {
   const StepBench& bench = *entry.bench;
-  Json row = {{"name", "precision"},
-              {"batch", bench.batch},
-              {"precision", entry.form.precision},
-              {"loss_scale", std::string_view(entry.form.precision) == "fp16" ? Json(entry.form.loss_scale) : Json()}};
-  add_times(row, "median_ms", bench.milliseconds());
+  const bool scaled = std::string_view(entry.form.precision) == "fp16";
+  Json row = bench_row("precision", {{"batch", bench.batch},
+                                     {"precision", entry.form.precision},
+                                     {"loss_scale", scaled ? Json(entry.form.loss_scale) : Json()}});
+  add_times(row, "median_ms", bench.milliseconds(), bench.round_medians());
   row["saved_bytes"] = bench.saved_bytes();
   row["saved_share"] = static_cast<double>(bench.saved_bytes()) / static_cast<double>(single.bench->saved_bytes());
   row["error"] = entry.error;
@@ -47,9 +47,10 @@ Json row_json(const Entry& entry, const Entry& single) {
 }
 
 std::string line(const Json& row, const Form& form) {
-  return fmt::format("{:>6}  {:<18} {:>10.3f} {:>6} {:>22} {:>12} {:>6.2f} {:>10.1e}\n", row["batch"].get<int64_t>(),
+  return fmt::format("{:>6}  {:<18} {:>10.3f} {:>6} {:>22} {:>12} {:>6.2f} {:>10.1e}{}\n", row["batch"].get<int64_t>(),
                      form.name(), row["median_ms"].get<double>(), row["n"].get<int64_t>(), ratio_text(row["over_fp32"]),
-                     row["saved_bytes"].get<int64_t>(), row["saved_share"].get<double>(), row["error"].get<double>());
+                     row["saved_bytes"].get<int64_t>(), row["saved_share"].get<double>(), row["error"].get<double>(),
+                     unstable_mark(row));
 }
 
 }  // namespace
@@ -61,7 +62,7 @@ int run_bench_precision(const Config& config) {
     half.precision = precision;
     say_what_is_slow(half);
   }
-  Json document = bench_document(load_before_bench(config), device);
+  Json document = bench_document(config, load_before_bench(config), device);
   document["warmup_steps"] = StepBench::warmup_steps;
   document["rows"] = Json::array();
   Turns turns(config);
@@ -74,7 +75,7 @@ int run_bench_precision(const Config& config) {
   for (const int64_t batch : config.batches) {
     const std::string size = fmt::format("batch {}", batch);
     std::vector<Entry> entries;
-    const int64_t steps = config.steps.value_or(device == Device::emulated ? 2 : std::max<int64_t>(10, 20000 / batch));
+    const int64_t steps = timed_steps(config, batch, device);
     const bool fits = turns.fit(size, [&] {
       const std::vector<double> exact = StepBench(in_form(config, {"fp64", "dynamic"}), batch, device, false).outputs();
       for (const Form& form : forms) {
@@ -95,11 +96,12 @@ int run_bench_precision(const Config& config) {
     }
     Json dynamic;
     add_ratio(dynamic, entries[2].bench->round_medians(), entries[3].bench->round_medians());
-    document["rows"].push_back({{"name", "dynamic_over_fixed"}, {"batch", batch}, {"ratio", dynamic}});
+    document["rows"].push_back(bench_row("dynamic_over_fixed", {{"batch", batch}}));
+    document["rows"].back()["ratio"] = dynamic;
     text += fmt::format("batch {}: dynamic over fixed loss scale {}, medians of n = {} rounds\n", batch,
                         ratio_text(dynamic), dynamic["n"].get<int64_t>());
   }
-  document["does_not_fit"] = turns.misfits();
+  turns.add_dropped(document);
   print_bench(config, document, text);
   turns.check();
   return exit_done;

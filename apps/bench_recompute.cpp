@@ -47,7 +47,7 @@ class Policy {
     if (!warmup) times_.push_back(ms);
   }
   Json row(const Policy& none) const {
-    Json out = {{"name", "recompute"}, {"policy", name}};
+    Json out = bench_row("recompute", {{"policy", name}});
     add_times(out, "median_ms", times_);
     out["saved_bytes"] = saved_;
     out["saved_over_none"] = static_cast<double>(saved_) / static_cast<double>(none.saved_);
@@ -83,10 +83,10 @@ std::string table(const Json& document, const Config& config, Device device) {
                      "peak MiB", "time / none");
   const double mib = 1 << 20;
   for (const Json& row : document["rows"]) {
-    out += fmt::format("{:<12} {:>10.2f} {:>10.2f} {:>8.1f}% {:>10.2f}   {}\n", row["policy"].get<std::string>(),
+    out += fmt::format("{:<12} {:>10.2f} {:>10.2f} {:>8.1f}% {:>10.2f}   {}{}\n", row["policy"].get<std::string>(),
                        row["median_ms"].get<double>(), row["saved_bytes"].get<double>() / mib,
                        100 * row["saved_over_none"].get<double>(), row["peak_bytes"].get<double>() / mib,
-                       ratio_text(row["time_over_none"]));
+                       ratio_text(row["time_over_none"]), unstable_mark(row));
   }
   return out + "gradients of every policy are bitwise those of none\n";
 }
@@ -96,7 +96,7 @@ std::string table(const Json& document, const Config& config, Device device) {
 int run_bench_recompute(const Config& config) {
   const Device device = prepare_machine(config);
   say_what_is_slow(config);
-  Json document = bench_document(load_before_bench(config), device);
+  Json document = bench_document(config, load_before_bench(config), device);
   const Problem problem(config, device, find_precision(config));
 
   std::vector<std::unique_ptr<Policy>> policies;

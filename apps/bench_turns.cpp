@@ -20,18 +20,29 @@ void Turns::say(int64_t round, const std::string& size) {
 }
 
 bool Turns::fit(const std::string& size, const std::function<void()>& work) {
-  std::string why;
   try {
     work();
     return true;
+  } catch (const UsageError&) {
+    throw;
   } catch (const OutOfMemory& e) {
-    why = e.what();
+    drop(misfits_, size, "does not fit into memory", e.what());
   } catch (const std::bad_alloc&) {
-    why = "the system gave no more memory";
+    drop(misfits_, size, "does not fit into memory", "the system gave no more memory");
+  } catch (const Error& e) {
+    drop(failures_, size, "failed", e.what());
   }
-  misfits_.push_back({{"size", size}, {"why", why}});
-  progress_.message(size + " does not fit into memory and drops out");
   return false;
+}
+
+void Turns::drop(Json& from, const std::string& size, const char* reason, const std::string& why) {
+  from.push_back({{"size", size}, {"why", why}});
+  progress_.message(fmt::format("{} {} and drops out", size, reason));
+}
+
+void Turns::add_dropped(Json& document) const {
+  document["does_not_fit"] = misfits_;
+  document["failed"] = failures_;
 }
 
 void Turns::print(const std::string& text) {
@@ -41,11 +52,13 @@ void Turns::print(const std::string& text) {
 }
 
 void Turns::check() const {
-  if (misfits_.empty()) return;
-  std::string sizes;
-  for (const Json& misfit : misfits_) sizes += (sizes.empty() ? "" : "; ") + misfit["size"].get<std::string>();
-  throw OutOfMemory(
-      text("does not fit into memory: {}. The other rows stand. {}", sizes, misfits_.back()["why"].get<std::string>()));
+  const auto sentence = [](const char* what, const Json& dropped) {
+    std::string sizes;
+    for (const Json& one : dropped) sizes += (sizes.empty() ? "" : "; ") + one["size"].get<std::string>();
+    return text("{}: {}. The other rows stand. {}", what, sizes, dropped.back()["why"].get<std::string>());
+  };
+  if (!failures_.empty()) throw Error(sentence("failed", failures_));
+  if (!misfits_.empty()) throw OutOfMemory(sentence("does not fit into memory", misfits_));
 }
 
 }  // namespace tapedeck

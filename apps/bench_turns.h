@@ -1,5 +1,5 @@
 // Several sizes of a bench take turns, a round each. This says on stderr whose turn it is, and lets a size that does
-// not fit into memory drop out while the others go on.
+// not fit into memory, or whose work fails, drop out while the others go on.
 #pragma once
 #include <functional>
 #include <nlohmann/json.hpp>
@@ -16,19 +16,22 @@ class Turns {
 
   // Before a turn: "round 2 of 5: batch 128". Rounds count from 0; those below warm up.
   void say(int64_t round, const std::string& size);
-  // Does the work. False where memory did not suffice; check() says so at the end.
+  // Does the work. False where memory did not suffice or an Error ended it; check() says so at the end. A UsageError
+  // passes.
   bool fit(const std::string& size, const std::function<void()>& work);
   // A part of the table on stdout, at once. With --json there is none.
   void print(const std::string& text);
 
-  Json misfits() const { return misfits_; }  // [{"size": "batch 8192", "why": "arena cpu: wanted …"}]
-  void check() const;                        // throws OutOfMemory with their names
+  // Adds "does_not_fit" and "failed": [{"size": "batch 8192", "why": "arena cpu: wanted …"}].
+  void add_dropped(Json& document) const;
+  void check() const;  // throws Error or OutOfMemory naming those that failed or did not fit
 
  private:
   const int64_t rounds_;
   const bool json_;
   Progress progress_;
-  Json misfits_ = Json::array();
+  void drop(Json& from, const std::string& size, const char* reason, const std::string& why);
+  Json misfits_ = Json::array(), failures_ = Json::array();
 };
 
 }  // namespace tapedeck

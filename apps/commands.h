@@ -27,6 +27,13 @@ int run_bench_precision(const Config& config);  // bench_precision.cpp
 int run_bench_batch(const Config& config);      // bench_batch.cpp
 int run_bench_attention(const Config& config);  // bench_attention.cpp
 int run_bench_recompute(const Config& config);  // bench_recompute.cpp
+int run_bench_matmul(const Config& config);     // bench_matmul.cpp
+int run_bench_fusion(const Config& config);     // bench_fusion.cpp
+int run_bench_threads(const Config& config);    // bench_threads.cpp
+int run_bench_transfer(const Config& config);   // bench_transfer.cpp
+int run_bench_peaks(const Config& config);      // bench_peaks.cpp
+int run_bench_all(const Config& config);        // bench_all.cpp
+int run_bench_diff(const Config& config);       // bench_diff.cpp
 
 std::span<const Command> all_commands();  // in the order of the help page
 

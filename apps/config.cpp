@@ -44,6 +44,14 @@ void fill_defaults(Config& c) {
     unless_set("width", c.width, 128);
   }
   if (c.command == "bench launch") unless_set("rounds", c.rounds, 100);
+  const bool emulated = c.device == "emulated";  // takes a lane at a time
+  const auto sizes = [&](const char* command, std::vector<int64_t> usual, std::vector<int64_t> small) {
+    if (c.command == command) unless_set("sizes", c.sizes, emulated ? small : usual);
+  };
+  sizes("bench matmul", c.sizes, {32, 64, 128});
+  sizes("bench fusion", {64, 16384}, {64});
+  sizes("bench transfer", {64, 1024, 16384, 262144}, {64});
+  if (c.command == "bench threads") unless_set("batches", c.batches, std::vector<int64_t>{128});
   if (c.command == "gradcheck") unless_set("precision", c.precision, "fp64");
   const DataKind* const kind = data_kind(c);
   if (kind && kind->sequences) unless_set("model", c.model, std::string("gpt"));

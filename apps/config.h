@@ -116,12 +116,13 @@ struct Config {
   std::vector<int64_t> batches = {32, 128, 512, 2048};              // bench step
   std::vector<int64_t> contexts = {64, 128, 256, 512, 1024, 2048};  // bench attention: positions of an example
   int64_t tokens = 2048;                                            // bench attention: of a batch
-  std::string mask = "causal";                                      // bench attention: causal, full, both
-  int64_t rounds = 5;                                               // bench; launch: 100
-  std::string save;                                                 // bench: file to write, empty: none
-  std::string to;                                                   // data convert, export: file to write
-  std::string format = "npz";                                       // export
-  std::string mirror;                                               // data fetch: a folder of the web, or file://
+  std::vector<int64_t> sizes = {32, 64, 128, 256, 512, 1024, 2048, 4096, 8192};  // bench matmul; fusion, transfer
+  std::string mask = "causal";                                                   // bench attention: causal, full, both
+  int64_t rounds = 5;                                                            // bench; launch: 100
+  std::string save;                                                              // bench: file to write, empty: none
+  std::string to;                                                                // data convert, export: file to write
+  std::string format = "npz";                                                    // export
+  std::string mirror;  // data fetch: a folder of the web, or file://
 
   std::map<std::string, Origin, std::less<>> origins;  // by option name; what is missing is a default
   Origin origin(std::string_view option) const;

@@ -4,11 +4,12 @@ namespace tapedeck {
 namespace {
 
 constexpr unsigned kRuns = kTrain | kCompare | kProfile;
-constexpr unsigned kSteps = kBenchStep | kBenchPrecision | kBenchBatch;
+constexpr unsigned kSteps = kBenchStep | kBenchPrecision | kBenchBatch | kBenchThreads;
 constexpr unsigned kModel = kRuns | kGradcheck | kGraph | kSteps | kBenchLoader;  // build a model from options
-constexpr unsigned kComputes =
-    kModel | kEvaluate | kBenchLaunch | kBenchAttention | kBenchRecompute | kGenerate | kInspect;  // use a device
 constexpr unsigned kBench = kSteps | kBenchLoader;
+constexpr unsigned kOps = kBenchMatmul | kBenchFusion | kBenchTransfer | kBenchPeaks;
+constexpr unsigned kTimes = kBench | kOps | kBenchLaunch | kBenchAttention | kBenchRecompute | kBenchAll;
+constexpr unsigned kComputes = kModel | kEvaluate | kTimes | kGenerate | kInspect;  // use a device
 constexpr unsigned kReadsData = (kModel & ~kBench) | kEvaluate | kDataInfo | kDataConvert;
 constexpr unsigned kReadsText = kReadsData & ~(kEvaluate | kDataConvert);  // evaluate: as the run did
 
@@ -24,6 +25,10 @@ const Option kOptions[] = {
      .help = "the run folder, or a file of weights in one", .form = Option::Form::positional},
     {.name = "name", .member = &C::data, .commands = kDataInfo | kDataConvert | kDataFetch,
      .help = "the data set, such as mnist or csv:FILE", .form = Option::Form::positional},
+    {.name = "before", .member = &C::side_a, .commands = kBenchDiff,
+     .help = "file that a bench saved", .form = Option::Form::positional},
+    {.name = "after", .member = &C::side_b, .commands = kBenchDiff,
+     .help = "another one, measured later", .form = Option::Form::positional},
     {.name = "preset", .member = &C::preset, .commands = kCompare,
      .help = "the two sides by one word", .choices = "precision|recompute|fused|device|graph", .form = Option::Form::word},
     {.name = "a", .member = &C::side_a, .commands = kCompare,
@@ -102,9 +107,9 @@ const Option kOptions[] = {
      .help = "stop after so many passes over the data", .range = {1, kLargest},
      .fallback = "20, text and tasks none; no cap when --steps is given", .synonyms = "num-epochs max-epochs",
      .resume = Resume::length},
-    {.name = "steps", .member = &C::steps, .commands = kRuns | kBench,
-     .help = "stop after so many steps (bench: timed steps a round)", .range = {1, kMost},
-     .fallback = "none; text and tasks 2000; bench: chosen by batch", .synonyms = "max-steps num-steps iterations",
+    {.name = "steps", .member = &C::steps, .commands = kRuns | kBench | (kOps & ~kBenchTransfer),
+     .help = "stop after so many steps (bench: timed steps or blocks a round)", .range = {1, kMost},
+     .fallback = "none; text and tasks 2000; bench: chosen by size", .synonyms = "max-steps num-steps iterations",
      .resume = Resume::length},
     {.name = "target", .member = &C::target, .commands = kRuns,
      .help = "stop once validation reaches it and the next evaluation confirms",
@@ -125,7 +130,7 @@ const Option kOptions[] = {
     {.name = "optimizer", .member = &C::optimizer, .commands = kRuns | kBench,
      .help = "update rule", .choices = "sgd|momentum|adam|adamw", .fallback = "adam; gpt adamw",
      .synonyms = "optim"},
-    {.name = "lr", .member = &C::lr, .commands = kRuns,
+    {.name = "lr", .member = &C::lr, .commands = kRuns | kSteps,
      .help = "learning rate", .range = {.low = 0, .low_open = true}, .synonyms = "learning-rate rate step-size"},
     {.name = "momentum", .member = &C::momentum, .commands = kRuns,
      .help = "decay of the velocity (momentum only)", .range = {.low = 0, .high = 1, .high_open = true},
@@ -143,10 +148,10 @@ const Option kOptions[] = {
      .synonyms = "clip-norm grad-clip max-grad-norm"},
 
     // Machine
-    {.name = "precision", .member = &C::precision, .commands = (kModel & ~kBenchPrecision) | kBenchAttention | kBenchRecompute,
+    {.name = "precision", .member = &C::precision, .commands = (kModel & ~kBenchPrecision) | kBenchAttention | kBenchRecompute | kBenchMatmul | kBenchFusion,
      .help = "of weights and arithmetic; fp16, bf16: fp32 weights, 16-bit copies and activations",
-     .choices = "fp32|fp16|bf16|fp64", .fallback = "fp32; gradcheck fp64", .synonyms = "dtype amp mixed-precision half", .resume = Resume::shape},
-    {.name = "loss-scale", .member = &C::loss_scale, .commands = kRuns | kBenchStep | kBenchBatch,
+     .choices = "fp32|fp16|bf16|fp64", .fallback = "fp32; gradcheck fp64; bench matmul fp32, bf16 and fp16", .synonyms = "dtype amp mixed-precision half", .resume = Resume::shape},
+    {.name = "loss-scale", .member = &C::loss_scale, .commands = kRuns | kBenchStep | kBenchBatch | kBenchThreads,
      .help = "fp16: dynamic, or a number that stays", .synonyms = "grad-scaler scaler loss-scaling"},
     {.name = "loss-scale-floor", .member = &C::loss_scale_floor, .commands = kRuns,
      .help = "fp16: the least dynamic scale", .range = {0, 65536}},
@@ -194,7 +199,7 @@ const Option kOptions[] = {
      .resume = Resume::free},
     {.name = "dry-run", .member = &C::dry_run, .commands = kTrain,
      .help = "print the options in effect and what a step costs, train nothing", .of_one_run = true},
-    {.name = "json", .member = &C::json, .commands = kComputes | kInfo | kDataList | kDataInfo | kDataConvert | kExport,
+    {.name = "json", .member = &C::json, .commands = kComputes | kBenchDiff | kInfo | kDataList | kDataInfo | kDataConvert | kExport,
      .help = "print one JSON document", .resume = Resume::own},
     {.name = "quiet", .member = &C::quiet, .commands = kComputes | kDataConvert | kDataFetch,
      .help = "no progress", .synonyms = "silent", .resume = Resume::own},
@@ -234,18 +239,21 @@ const Option kOptions[] = {
     {.name = "order", .member = &C::order, .commands = kDataInfo,
      .help = "print the training order of this epoch", .range = {0, kMost}, .fallback = "none"},
     {.name = "batches", .member = &C::batches, .commands = kSteps,
-     .help = "batch sizes to measure", .range = {1, kLargest}, .fallback = "32,128,512,2048; bench batch 1,2,4 … 4096", .synonyms = "batch-sizes batch"},
+     .help = "batch sizes to measure", .range = {1, kLargest}, .fallback = "32,128,512,2048; bench batch 1,2,4 … 4096; bench threads 128", .synonyms = "batch-sizes batch"},
     {.name = "contexts", .member = &C::contexts, .commands = kBenchAttention,
      .help = "numbers of positions to measure", .range = {1, kLargest}, .synonyms = "context lengths sequence-length"},
+    {.name = "sizes", .member = &C::sizes, .commands = kBenchMatmul | kBenchFusion | kBenchTransfer,
+     .help = "matmul: rows and columns; fusion: rows; transfer: KiB", .range = {1, 1 << 24},
+     .fallback = "matmul 32,64 … 4096, on a GPU 8192; fusion 64,16384; transfer 64,1024,16384,262144; fewer emulated", .synonyms = "size n"},
     {.name = "tokens", .member = &C::tokens, .commands = kBenchAttention,
      .help = "positions of a batch: fewer examples where they are longer", .range = {1, kLargest},
      .synonyms = "batch batch-tokens"},
     {.name = "mask", .member = &C::mask, .commands = kBenchAttention,
      .help = "what a position sees: causal: those before it; full: all; both: each way in turn", .choices = "causal|full|both",
      .synonyms = "causal attention-mask"},
-    {.name = "rounds", .member = &C::rounds, .commands = kBench | kBenchLaunch | kBenchAttention | kBenchRecompute,
-     .help = "interleaved rounds", .range = {1, 100000}, .fallback = "5; bench launch 100", .synonyms = "repeat repeats"},
-    {.name = "save", .member = &C::save, .commands = kBench | kBenchLaunch | kBenchAttention | kBenchRecompute,
+    {.name = "rounds", .member = &C::rounds, .commands = kTimes,
+     .help = "interleaved rounds", .range = {1, 100000}, .fallback = "5; bench launch 100; bench all 3, launch 100", .synonyms = "repeat repeats"},
+    {.name = "save", .member = &C::save, .commands = kTimes,
      .help = "write the JSON document to this file", .fallback = "none"},
     {.name = "to", .member = &C::to, .commands = kDataConvert | kExport,
      .help = "file to write", .fallback = "needed", .synonyms = "out output"},

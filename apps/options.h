@@ -30,7 +30,14 @@ enum CommandBit : unsigned {
   kBenchPrecision = 131072,
   kBenchRecompute = 262144,
   kProfile = 524288,
-  kBenchBatch = 1048576
+  kBenchBatch = 1048576,
+  kBenchMatmul = 2097152,
+  kBenchPeaks = 4194304,
+  kBenchFusion = 8388608,
+  kBenchThreads = 16777216,
+  kBenchTransfer = 33554432,
+  kBenchDiff = 67108864,
+  kBenchAll = 134217728
 };
 unsigned command_bit(std::string_view command);  // "data info" -> kDataInfo; 0 for a command that takes no option
 

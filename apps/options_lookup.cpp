@@ -39,7 +39,14 @@ unsigned command_bit(std::string_view command) {
                {"profile", kProfile},
                {"bench precision", kBenchPrecision},
                {"bench recompute", kBenchRecompute},
-               {"bench batch", kBenchBatch}};
+               {"bench batch", kBenchBatch},
+               {"bench matmul", kBenchMatmul},
+               {"bench peaks", kBenchPeaks},
+               {"bench fusion", kBenchFusion},
+               {"bench threads", kBenchThreads},
+               {"bench transfer", kBenchTransfer},
+               {"bench diff", kBenchDiff},
+               {"bench all", kBenchAll}};
   for (const auto& [name, bit] : kBits)
     if (name == command) return bit;
   return 0;

@@ -159,8 +159,7 @@ Json overhead_json(const ProfileOverhead& overhead) {
 
 void print(const Result& r, const Load& load, const std::string& said) {
   const std::vector<Win> wins = possible_wins(r.profile, r.chains, r.peaks, backend(r.device).can_capture());
-  Json document = bench_document(load, r.device);
-  document["config"] = to_json(r.config);
+  Json document = bench_document(r.config, load, r.device);
   document["profiled_steps"] = r.session.steps();
   document.update(profile_json(r.profile, r.peaks));
   document["peaks"] =

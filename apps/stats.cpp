@@ -129,6 +129,35 @@ std::optional<RatioInterval> paired_ratio(std::span<const double> a, std::span<c
                        static_cast<int>(logs.size())};
 }
 
+std::optional<RatioInterval> unpaired_ratio(std::span<const double> a, std::span<const double> b) {
+  struct Group {
+    double center, error;  // of the logs: mean, and variance of the mean
+    double degrees;
+  };
+  const auto group = [](std::span<const double> values) -> std::optional<Group> {
+    std::vector<double> logs;
+    for (const double value : values) {
+      CHECK(value > 0, "unpaired_ratio: a value is {}, needs positive numbers", value);
+      logs.push_back(std::log(value));
+    }
+    const std::optional<double> deviation = sample_deviation(logs);
+    if (!deviation) return std::nullopt;
+    const double n = static_cast<double>(logs.size());
+    return Group{mean(logs), *deviation * *deviation / n, n - 1};
+  };
+  const std::optional<Group> x = group(a), y = group(b);
+  if (!x || !y) return std::nullopt;
+  const double error = x->error + y->error;
+  // (s₁² + s₂²)² / (s₁⁴/ν₁ + s₂⁴/ν₂) lies between the smaller ν and their sum.
+  const double degrees = error > 0
+                             ? error * error / (x->error * x->error / x->degrees + y->error * y->error / y->degrees)
+                             : x->degrees + y->degrees;
+  const double half = student_t_quantile(0.975, static_cast<int>(degrees)) * std::sqrt(error);
+  const double center = x->center - y->center;
+  return RatioInterval{std::exp(center), std::exp(center - half), std::exp(center + half),
+                       static_cast<int>(std::min(a.size(), b.size()))};
+}
+
 std::optional<double> expected_running_time(std::span<const double> seconds_spent, int reached) {
   if (reached == 0) return std::nullopt;
   return std::accumulate(seconds_spent.begin(), seconds_spent.end(), 0.0) / reached;

@@ -44,6 +44,11 @@ struct RatioInterval {
 // a[i] and b[i] are one pair (same seed, same round), positive. None for fewer than 2 pairs.
 std::optional<RatioInterval> paired_ratio(std::span<const double> a, std::span<const double> b);
 
+// The same of two groups of which nothing is paired: geometric mean of a over that of b, and Welch's interval of the
+// logs, with degrees of freedom rounded down  [Welch 1947, Biometrika 34]. n: the smaller group's. None where a group
+// has fewer than 2.
+std::optional<RatioInterval> unpaired_ratio(std::span<const double> a, std::span<const double> b);
+
 // Expected running time: seconds of all runs, those that missed included, over the number that reached; none if 0 did.
 std::optional<double> expected_running_time(std::span<const double> seconds_spent, int reached);
 

@@ -2,6 +2,8 @@
 
 #include <fmt/format.h>
 
+#include <algorithm>
+
 #include "apps/device_time.h"
 #include "apps/stats.h"
 
@@ -58,6 +60,10 @@ void StepBench::ask() {
     end_batch(state, loss, 1, batch);
   }
   optimizer_.advance({.schedule = {.base = rate_}, .scaler = scaler_});
+}
+
+int64_t timed_steps(const Config& config, int64_t batch, Device device) {
+  return config.steps.value_or(device == Device::emulated ? 2 : std::clamp<int64_t>(8192 / batch, 10, 300));
 }
 
 std::string mlp_text(const Config& config, Device device) {

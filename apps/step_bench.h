@@ -45,6 +45,9 @@ class StepBench {
   std::optional<StepGraph> graph_;  // dies before what its graph uses
 };
 
+// Of a round, unless --steps says otherwise: fewer where they take longer, on the emulated device 2.
+int64_t timed_steps(const Config& config, int64_t batch, Device device);
+
 // "mlp 784-512-512-10, adam, fp32 on cpu, 2 threads; 5 warm-up steps before each round left out", a line.
 std::string mlp_text(const Config& config, Device device);
 

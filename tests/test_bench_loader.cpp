@@ -25,6 +25,8 @@ TEST_CASE("bench loader: every way of loading has a row with its bound, and the 
 
   const Json document = read_json(saved);
   CHECK(document["agree"] == true);
+  CHECK(document["parsing"]["share"] > 0);
+  CHECK(document["parsing"]["cut_by_shard"]["n"] == 2);
   std::string ways;
   for (const Json& row : document["rows"]) {
     if (row["name"] != "loader") {
@@ -42,6 +44,9 @@ TEST_CASE("bench loader: every way of loading has a row with its bound, and the 
     ways += std::to_string(workers) + " ";
     CHECK(row["bound_ms"] == (workers ? std::max(load / workers, compute) : load + compute));
     CHECK(row["over_bound"] == row["mean_ms"].get<double>() / row["bound_ms"].get<double>());
+    if (data != "csv" || workers != 0) continue;
+    CHECK(document["parsing"]["share"] == doctest::Approx(load / row["mean_ms"].get<double>()));
+    CHECK(document["parsing"]["step_over_parts"] == doctest::Approx(row["over_bound"].get<double>()));
   }
   CHECK(ways == "memory0 memory1 csv0 csv1 csv2 shard0 shard1 shard2 resident");
 

@@ -127,6 +127,27 @@ TEST_CASE("ratio of pairs: geometric mean and interval of the mean log") {
   CHECK_THROWS_AS(paired_ratio(std::vector<double>{0, 1}, std::vector<double>{1, 1}), Error);
 }
 
+TEST_CASE("ratio without pairs: geometric means, and Welch's interval of the logs") {
+  const auto e = [](double x) { return std::exp(x); };
+  // Logs 0 and 2 against 0 and 0: means 1 and 0, variances of the means 1 and 0, so 1 degree of freedom, t = 12.7062.
+  const auto one_sided = unpaired_ratio(std::vector<double>{1, e(2)}, std::vector<double>{1, 1});
+  REQUIRE(one_sided);
+  CHECK_EQ(one_sided->ratio, doctest::Approx(e(1)));
+  CHECK_EQ(std::log(one_sided->low), doctest::Approx(1 - 12.7062047));
+  CHECK_EQ(std::log(one_sided->high), doctest::Approx(1 + 12.7062047));
+  // Both with deviation 0.1 over three: 4 degrees of freedom, t = 2.776445, error 0.1·√(2/3).
+  const std::vector<double> a = {2, 2 * e(0.1), 2 * e(-0.1)}, b = {e(0.1), 1, e(-0.1)};
+  const auto alike = unpaired_ratio(a, b);
+  const double half = 2.77644511 * 0.1 * std::sqrt(2.0 / 3);
+  CHECK_EQ(alike->ratio, doctest::Approx(2));
+  CHECK_EQ(alike->low, doctest::Approx(2 * e(-half)));
+  CHECK_EQ(alike->high, doctest::Approx(2 * e(half)));
+  CHECK_EQ(unpaired_ratio(a, std::vector<double>{1, 1})->n, 2);  // groups need no common length
+  CHECK_FALSE(unpaired_ratio(a, std::vector<double>{1}));
+  CHECK_EQ(unpaired_ratio(std::vector<double>{2, 2}, std::vector<double>{1, 1})->low, doctest::Approx(2));
+  CHECK_THROWS_AS(unpaired_ratio(a, std::vector<double>{1, 0}), Error);
+}
+
 TEST_CASE("expected running time counts the seconds of runs that missed") {
   CHECK_EQ(*expected_running_time(std::vector<double>{1, 2, 10}, 2), 6.5);
   CHECK_FALSE(expected_running_time(std::vector<double>{10, 10}, 0));
