@@ -1,50 +1,18 @@
 #include "engine/cuda/cublaslt_functions.h"
 
 #include <dlfcn.h>
-#include <glob.h>
-
-#include <cstdlib>
-#include <vector>
 
 #include "engine/check.h"
+#include "engine/cuda/find_library.h"
 
 namespace tapedeck {
 namespace {
 
-// Where the library is when the loader does not find it by name: the toolkit's folder, and where Python's packages
-// nvidia-cublas put it.
-std::vector<std::string> files_to_try() {
-  std::vector<std::string> patterns = {"/usr/local/cuda/lib64/libcublasLt.so.1[23]"};
-  const auto add_python = [&](const std::string& prefix) {
-    patterns.push_back(prefix + "/lib/python3*/*-packages/nvidia/*/lib/libcublasLt.so.1[23]");
-  };
-  if (const char* environment = std::getenv("VIRTUAL_ENV")) add_python(environment);
-  if (const char* home = std::getenv("HOME")) add_python(std::string(home) + "/.local");
-  add_python("/usr/local");
-  add_python("/usr");
-  std::vector<std::string> files;
-  for (const std::string& pattern : patterns) {
-    glob_t found{};
-    if (glob(pattern.c_str(), 0, nullptr, &found) == 0)
-      files.insert(files.end(), found.gl_pathv, found.gl_pathv + found.gl_pathc);
-    globfree(&found);
-  }
-  return files;
-}
-
-void* open_library() {
-  for (const char* name : {"libcublasLt.so.13", "libcublasLt.so.12", "libcublasLt.so"})
-    if (void* library = dlopen(name, RTLD_NOW | RTLD_LOCAL)) return library;
-  const char* const message = dlerror();
-  const std::string reason = message ? message : "unknown";
-  for (const std::string& file : files_to_try())
-    if (void* library = dlopen(file.c_str(), RTLD_NOW | RTLD_LOCAL)) return library;
-  CHECK(false, "cuda: cannot load cuBLASLt ({}): install it, or name its folder in LD_LIBRARY_PATH", reason);
-  return nullptr;
-}
-
 CublasLtFunctions load() {
-  void* const library = open_library();
+  std::string reason;
+  void* const library =
+      cuda::open_library({"libcublasLt.so.13", "libcublasLt.so.12", "libcublasLt.so"}, "libcublasLt.so.1[23]", reason);
+  CHECK(library, "cuda: cannot load cuBLASLt ({}): install it, or name its folder in LD_LIBRARY_PATH", reason);
   const auto get = [library](auto& function, const char* name) {
     function = reinterpret_cast<std::decay_t<decltype(function)>>(dlsym(library, name));
     CHECK(function, "cuda: this cuBLASLt has no function {}: install version 12 or 13", name);
