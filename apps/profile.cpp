@@ -5,6 +5,7 @@
 
 #include <algorithm>
 #include <iostream>
+#include <memory>
 #include <nlohmann/json.hpp>
 #include <set>
 
@@ -24,6 +25,7 @@
 #include "apps/trace_file.h"
 #include "apps/train_report.h"
 #include "apps/what_if.h"
+#include "engine/gpu.h"
 
 namespace tapedeck {
 namespace {
@@ -95,6 +97,16 @@ std::string peaks_text(const std::optional<Peaks>& peaks, Device device) {
   return "no roofs: they are measured in fp32 on the CPU\n";
 }
 
+std::string times_text(const ProfileSession& session) {
+  if (session.times() == "events")
+    return fmt::format("kernel times come from events, which count waits between kernels as the next op's: {}\n",
+                       session.why_events());
+  if (session.times() != "cupti") return "";
+  const std::string lost =
+      session.lost() > 0 ? fmt::format("; {} records were lost, and their time is idle here", session.lost()) : "";
+  return fmt::format("kernel times come from CUPTI, which slows the step: no speed follows from its length{}\n", lost);
+}
+
 // Everything that is known of the profiled steps once they have run.
 struct Result {
   const Config& config;
@@ -161,6 +173,8 @@ void print(const Result& r, const Load& load, const std::string& said) {
   const std::vector<Win> wins = possible_wins(r.profile, r.chains, r.peaks, backend(r.device).can_capture());
   Json document = bench_document(r.config, load, r.device);
   document["profiled_steps"] = r.session.steps();
+  document["device_times"] = r.session.times();
+  document["device_times_reason"] = r.session.why_events().empty() ? Json() : Json(r.session.why_events());
   document.update(profile_json(r.profile, r.peaks));
   document["peaks"] =
       r.peaks ? Json{{"gemm_gflops", r.peaks->gemm.best}, {"copy_gb_per_s", r.peaks->copy.best}} : Json();
@@ -171,7 +185,8 @@ void print(const Result& r, const Load& load, const std::string& said) {
   print_report(r.config,
                header(r.config, r.device, r.session, r.profile) + "\n" + op_table(r.profile, r.peaks, r.config.top) +
                    "\n" + range_table(r.profile, r.config.top) + "\n" + peaks_text(r.peaks, r.device) +
-                   (r.overhead ? overhead_text(*r.overhead) : "") + said + "\n" + wins_text(wins),
+                   times_text(r.session) + (r.overhead ? overhead_text(*r.overhead) : "") + said + "\n" +
+                   wins_text(wins),
                document);
 }
 
@@ -202,6 +217,7 @@ Config stripped(Config config, Device device) {
 }  // namespace
 
 int run_profile(const Config& asked) {
+  const ToldOutside told(outside_tool());
   const Device device = prepare_machine(asked);
   const ProfileWindow window = parse_window(asked.window);
   const Load load = measure_load();
@@ -219,6 +235,11 @@ int run_profile(const Config& asked) {
   TrainingClock clock;
   Progress progress(std::cerr, stderr_is_terminal(), config.quiet);
   ProfileSession session(window, device);
+  if (device == Device::cuda) {
+    std::string why_none;
+    std::unique_ptr<KernelRecorder> recorder = kernel_recorder(why_none);
+    session.record_kernels(std::move(recorder), why_none);
+  }
   const Interruption signals;
   std::optional<RunFolder> folder;
   if (!config.out.empty()) {  // a run like any other, which train may go on with

@@ -46,12 +46,13 @@ std::string op_table(const Profile& p, const std::optional<Peaks>& peaks, int64_
   const double steps = static_cast<double>(std::max<int64_t>(p.steps, 1));
   size_t width = 0;
   for (const OpRow& row : p.ops) width = std::max(width, row.label().size());
+  if (p.by_kernels) width = std::max(width, std::string_view("idle: device waits for the host").size());
   width = name_width(width);
   std::string out = fmt::format("{:<{}} {:>7} {:>9} {:>9} {:>6} {:>8} {:>9} {:>8} {:>7} {:>7} {:>11} {:>8} {:>9}\n",
                                 "op", width, "calls", "self ms", "total ms", "share", "MFLOP", "moves", "GFLOP/s",
                                 "GB/s", "of roof", "bound by", "at most", "saved");
   const auto shown = std::min<size_t>(p.ops.size(), static_cast<size_t>(top));
-  double rest = 0, sum = p.between;
+  double rest = 0, sum = p.between + p.idle;
   for (size_t i = 0; i < p.ops.size(); ++i) {
     const OpRow& row = p.ops[i];
     sum += row.own;
@@ -74,6 +75,7 @@ std::string op_table(const Profile& p, const std::optional<Peaks>& peaks, int64_
   };
   if (shown < p.ops.size()) line(fmt::format("{} more", p.ops.size() - shown), rest);
   line("in no op", p.between);
+  if (p.by_kernels) line("idle: device waits for the host", p.idle);
   line("sum", sum);
   return out;
 }
@@ -151,6 +153,7 @@ Json profile_json(const Profile& p, const std::optional<Peaks>& peaks) {
   return {{"steps", p.steps},
           {"step_ms", p.wall / steps * 1e3},
           {"in_no_op_ms", p.between / steps * 1e3},
+          {"idle_ms", p.by_kernels ? Json(p.idle / steps * 1e3) : Json()},
           {"ops", std::move(ops)},
           {"ranges", std::move(ranges)}};
 }

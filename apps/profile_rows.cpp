@@ -66,14 +66,22 @@ class Reader {
       : tracer_(tracer), peaks_(peaks), spans_(tracer.spans()), own_(tracer.own_seconds()) {}
 
   Profile read() {
-    profile_.logical = tracer_.device() == Device::emulated;
+    profile_.by_kernels = tracer_.by_kernels();
+    profile_.logical = tracer_.device() == Device::emulated && !profile_.by_kernels;
+    profile_.wall = profile_.between = tracer_.seconds_of_nobody();
     for (size_t i = 0; i < spans_.size(); ++i) {
       const Span& span = spans_[i];
       if (span.parent < 0) {
         ++profile_.steps;
-        profile_.wall += tracer_.seconds(span);
+        profile_.wall += tracer_.seconds(span) + tracer_.idle_seconds(span);
+        profile_.idle += tracer_.idle_seconds(span);
       }
-      if (is_range(span) && !is_data(span))
+      const bool data = is_data(span);
+      if (data) {  // what it waits for is no kernel
+        own_[i] += tracer_.idle_seconds(span);
+        profile_.idle -= tracer_.idle_seconds(span);
+      }
+      if (is_range(span) && !data)
         profile_.between += own_[i];
       else
         add_op(i);
@@ -105,7 +113,7 @@ class Reader {
     bool inside_itself = false;
     for (int32_t p = span.parent; p >= 0 && !inside_itself; p = spans_[static_cast<size_t>(p)].parent)
       inside_itself = same_op(spans_[static_cast<size_t>(p)], span);
-    if (!inside_itself) row.total += tracer_.seconds(span);
+    if (!inside_itself) row.total += tracer_.seconds(span) + (is_data(span) ? tracer_.idle_seconds(span) : 0);
   }
 
   RangeRow& range(const std::string& name) {
@@ -179,7 +187,7 @@ class Reader {
   const Tracer& tracer_;
   const std::optional<Peaks> peaks_;
   const std::vector<Span>& spans_;
-  const std::vector<double> own_;
+  std::vector<double> own_;
   Profile profile_;
   std::map<std::pair<int32_t, Way>, size_t> op_rows_;
   std::map<std::string, size_t> range_rows_;

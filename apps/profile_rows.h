@@ -52,8 +52,10 @@ struct RangeRow {
 struct Profile {
   bool logical = false;  // times are of a logical clock: no speed follows from them
   int64_t steps = 0;
-  double wall = 0;     // seconds of these steps
-  double between = 0;  // of these in no op: what is left
+  double wall = 0;          // seconds of these steps
+  double between = 0;       // of these in no op: what is left
+  bool by_kernels = false;  // an op's time is that of its kernels, and
+  double idle = 0;          // seconds in which nothing ran, but for those in which the host waited for data
   std::vector<OpRow> ops;
   std::vector<RangeRow> ranges;  // as they were met
 };

@@ -4,6 +4,7 @@
 
 #include <algorithm>
 #include <cmath>
+#include <map>
 #include <nlohmann/json.hpp>
 #include <numeric>
 #include <vector>
@@ -66,15 +67,33 @@ class Writer {
          {"pid", process},
          {"tid", line}});
   }
-  void arrow(const Span& span, size_t id) {
+  void kernel(const KernelRecord& k, int line) {
+    constexpr const char* kinds[] = {"kernel", "copy", "fill"};
+    Json args = {{"correlation", k.correlation}, {"stream", k.stream}};
+    if (k.graph_node != 0) args["graph_node"] = k.graph_node;
+    add({{"name", k.name},
+         {"cat", kinds[static_cast<int>(k.kind)]},
+         {"ph", "X"},
+         {"ts", at_time(k.begin)},
+         {"dur", std::round(static_cast<double>(k.end - k.begin)) / 1e3},
+         {"pid", process},
+         {"tid", line},
+         {"args", std::move(args)}});
+  }
+  // From the call on the host, which the op contains that asked for it.
+  void arrow(const KernelRecord& k, int32_t moment, int line) {
+    arrow(k.correlation, k.asked != 0 ? at_time(k.asked) : host(moment), at_time(k.begin), line);
+  }
+  void arrow(const Span& span, size_t id) { arrow(id, host(span.begin), device(span.begin), device_line); }
+  void arrow(size_t id, double from, double to, int to_line) {
     const auto end = [&](const char* phase, double at, int line) {
       Json event = {{"name", "runs"}, {"cat", "launch"}, {"ph", phase}, {"id", id},
                     {"ts", at},       {"pid", process},  {"tid", line}};
       if (*phase == 'f') event["bp"] = "e";
       add(event);
     };
-    end("s", host(span.begin), host_line);
-    end("f", device(span.begin), device_line);
+    end("s", from, host_line);
+    end("f", to, to_line);
   }
   void memory(int32_t moment, double at_time) {
     const auto saved = std::min<int64_t>(at(moment).saved, static_cast<int64_t>(at(moment).bytes));
@@ -92,6 +111,9 @@ class Writer {
   }
 
  private:
+  double at_time(int64_t nanoseconds) const {  // of the host's clock
+    return static_cast<double>(nanoseconds - std::llround(origin_ * 1e9)) / 1e3;
+  }
   const TraceMoment& at(int32_t moment) const { return tracer_.moments()[static_cast<size_t>(moment)]; }
   const Tracer& tracer_;
   const size_t limit_;
@@ -100,11 +122,24 @@ class Writer {
   std::string out_;
 };
 
+// A line for each stream, in the order in which they appear. Returns the last line.
+int write_kernels(Writer& writer, const Tracer& tracer) {
+  std::map<uint32_t, int> lines;
+  for (const KernelRecord& k : tracer.kernels()) {
+    const auto [found, is_new] = lines.try_emplace(k.stream, device_line + static_cast<int>(lines.size()));
+    if (is_new)
+      writer.name("thread_name", found->second, fmt::format("{}, stream {}", name(tracer.device()), k.stream));
+    writer.kernel(k, found->second);
+    if (const int32_t moment = tracer.moment_of(k); moment >= 0) writer.arrow(k, moment, found->second);
+  }
+  return device_line + std::max(0, static_cast<int>(lines.size()) - 1);
+}
+
 }  // namespace
 
 TraceText trace_text(const Tracer& tracer, const std::string& thread, size_t limit) {
   Writer writer(tracer, limit);
-  const bool later = tracer.device() != Device::cpu;
+  const bool later = tracer.device() != Device::cpu && !tracer.by_kernels();
   writer.name("process_name", 0, std::string("tapedeck on ") + name(tracer.device()));
   writer.name("thread_name", host_line, thread);
   if (later) writer.name("thread_name", device_line, std::string(name(tracer.device())) + ", compute stream");
@@ -124,12 +159,13 @@ TraceText trace_text(const Tracer& tracer, const std::string& thread, size_t lim
     }
     if (work) writer.memory(span.end, writer.host(span.end));
   }
+  const int last_line = tracer.by_kernels() ? write_kernels(writer, tracer) : device_line;
   int named = 0;
   if (tracer.device() == Device::emulated) return writer.text();  // whose times are not the host's
   for (const SpanBeside& span : tracer.beside()) {
-    const int line = device_line + span.thread;
+    const int line = last_line + span.thread;
     for (; named < span.thread; ++named)
-      writer.name("thread_name", device_line + named + 1, fmt::format("worker {}", named + 1));
+      writer.name("thread_name", last_line + named + 1, fmt::format("worker {}", named + 1));
     writer.beside(span, line);
   }
   return writer.text();

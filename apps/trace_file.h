@@ -1,7 +1,8 @@
 // A trace as Chrome's trace events, which ui.perfetto.dev and chrome://tracing show: a line for the thread that is
 // traced and one for each that loads beside it, on a device that runs later one for its stream, an arrow from where the
-// host asked for an op to where it ran, and the memory in use. Times are microseconds with decimals since the first
-// step's begin.
+// host asked for an op to where it ran, and the memory in use. Where the device tells of each kernel, these are on the
+// lines of its streams, at their times, and the arrows lead from the call that asked for them. Times are microseconds
+// with decimals since the first step's begin.
 // Format: "Trace Event Format", Google, 2016.
 #pragma once
 #include <cstddef>

@@ -15,6 +15,8 @@
 #include "apps/train_report.h"
 #include "apps/trainer.h"
 #include "apps/underflow.h"
+#include "engine/gpu.h"
+#include "engine/trace.h"
 
 namespace tapedeck {
 namespace {
@@ -172,6 +174,7 @@ int train_repeat(const Config& asked, Device device) {
 
 int run_train(const Config& config) {
   const Device device = prepare_machine(config);
+  const ToldOutside told(outside_tool());
   return config.repeat > 1 ? train_repeat(config, device) : train_once(config, device);
 }
 

@@ -89,12 +89,14 @@ std::vector<Win> possible_wins(const Profile& p, const std::vector<Chain>& chain
                      "slowest op, save {}, {}; the largest is {}{}, {}",
                      ms(fusion), faster(step, fusion), chains[0].ops,
                      chains[0].where.empty() ? "" : " at " + chains[0].where, ms(chains[0].win() / steps))});
-  const double gaps = p.between / steps;
+  const double gaps = (p.by_kernels ? p.idle : p.between) / steps;
   wins.push_back(
       {"graph", gaps,
-       fmt::format("launch gaps: {} of a step are in no op; {}, {}", ms(gaps),
-                   has_graphs ? "a captured step (--graph on) closes these, and gaps within ops, which no span shows"
-                              : "a captured step would close these, and this device captures none",
+       fmt::format("launch gaps: {} of a step {}; {}, {}", ms(gaps),
+                   p.by_kernels ? "the device waits for the host" : "are in no op",
+                   has_graphs && p.by_kernels ? "a captured step (--graph on) closes most of these"
+                   : has_graphs ? "a captured step (--graph on) closes these, and gaps within ops, which no span shows"
+                                : "a captured step would close these, and this device captures none",
                    faster(step, gaps))});
   std::stable_sort(wins.begin(), wins.end(), [](const Win& a, const Win& b) { return a.seconds > b.seconds; });
   return wins;

@@ -2,6 +2,7 @@
 // (engine/cuda/gpu.cpp) starts on every machine, also where there is no driver and no library of CUDA.
 #pragma once
 #include <cstddef>
+#include <memory>
 #include <string>
 #include <vector>
 
@@ -23,6 +24,14 @@ struct CudaVersions {
   std::string driver;       // "580.65.06"
 };
 CudaVersions cuda_versions();  // "" where there is none
+
+class KernelRecorder;
+// What tells of each kernel of Device::cuda; null where nothing can, for the reason in `why_not`.
+std::unique_ptr<KernelRecorder> kernel_recorder(std::string& why_not);
+
+struct OutsideTool;
+// NVIDIA's tools, by NVTX, where one is attached to this process; else null.
+const OutsideTool* outside_tool();
 
 // Device::cuda is one GPU of this process: number 0, or what choose_gpu() said before it was first used.
 void choose_gpu(int index);

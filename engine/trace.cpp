@@ -5,6 +5,7 @@
 #include <mutex>
 #include <utility>
 
+#include "engine/gpu.h"
 #include "engine/scope.h"
 #include "engine/tensor.h"
 
@@ -22,7 +23,13 @@ double steady() { return std::chrono::duration<double>(std::chrono::steady_clock
 }  // namespace
 
 Tracer::Tracer(Device device, Clock clock, size_t limit)
-    : device_(device), backend_(backend(device)), clock_(clock ? std::move(clock) : steady), limit_(limit) {}
+    : tool_(outside_tool()),
+      device_(device),
+      backend_(backend(device)),
+      clock_(clock ? std::move(clock) : steady),
+      limit_(limit) {}
+Tracer::Tracer(const OutsideTool& tool)
+    : tool_(&tool), keeps_(false), device_(Device::cpu), backend_(backend(device_)), clock_(steady), limit_(0) {}
 
 namespace {
 std::mutex watched_mutex;   // guards both
@@ -32,6 +39,7 @@ std::vector<TracedBeside*> at_work;
 
 // What goes on from one step into the next is cut where the tracing pauses: it has a part in each.
 void Tracer::watch(Tracer* tracer) {
+  if (tracer && !tracer->keeps_) tracer = nullptr;
   const std::lock_guard lock(watched_mutex);
   for (TracedBeside* const work : at_work) {
     if (watched) watched->add(*work);
@@ -67,7 +75,9 @@ int32_t Tracer::moment() {
   const double host = clock_();
   const Arena::Use use = backend_.arena().watch();
   TraceMoment now{host, 0, use.bytes, use.peak_bytes, saved_};
-  if (device_ != Device::cpu) {
+  if (recorder_) {
+    now.mark = recorder_->mark();
+  } else if (device_ != Device::cpu) {
     now.event = backend_.event();
     backend_.record(*now.event, Queue::compute);
   }
@@ -99,6 +109,11 @@ void Tracer::settle(int32_t parent, Way way) {
 }
 
 void Tracer::open(Span::Kind kind, std::string_view name, Way way, std::string_view where) {
+  if (tool_) {
+    const char* const suffix = tapedeck::name(way);
+    tool_->push((std::string(name) + (*suffix ? " " : "") + suffix).c_str());
+  }
+  if (!keeps_) return ++told_, void();
   const bool is_range = kind <= Span::Kind::scope;
   if (frames_.empty() && !is_range) return frames_.push_back({-1, -1, 0, kind, way, false});
   const int32_t now = frames_.size() > 0 && frames_.back().mark < 0 ? -1 : moment();
@@ -129,11 +144,14 @@ double Tracer::bytes_of(const Frame& f, bool products) const {
 }
 
 void Tracer::close() {
+  if (tool_) tool_->pop();
+  if (!keeps_) return --told_, void();
   const Frame frame = frames_.back();
   if (frame.mark < 0) return frames_.pop_back();
   settle(frame.span, frame.way);
   const int32_t now = moment();
   frames_.pop_back();
+  if (recorder_ && frames_.empty()) recorder_->unmark();
   const int32_t outer_span = frames_.empty() ? -1 : frames_.back().span;
   if (frame.span >= 0 && frame.span != outer_span) {
     Span& span = spans_[static_cast<size_t>(frame.span)];
@@ -151,12 +169,13 @@ void Tracer::close() {
 }
 
 void Tracer::close_all() {
-  while (!frames_.empty()) close();
+  while (within()) close();
   pending_.clear();
   saved_ = 0;
 }
 
 void Tracer::op(const char* name, const std::vector<const Tensor*>& inputs, const Tensor& output) {
+  if (tool_) tool_->mark(name);
   const bool shares = std::exchange(shares_, false);
   if (frames_.empty() || frames_.back().mark < 0) return;
   Frame& frame = frames_.back();
@@ -228,14 +247,17 @@ void Tracer::saved(int64_t bytes) {
 
 void Tracer::finish() {
   if (moments_.empty()) return;
+  if (recorder_) return finish_by_kernels();
   if (device_ == Device::cpu) {
     for (TraceMoment& m : moments_) m.device = m.host - moments_.front().host;
     return;
   }
-  const std::shared_ptr<Event> first = moments_.front().event;
   backend_.wait(*moments_.back().event);
+  const TraceMoment* before = &moments_.front();
   for (TraceMoment& m : moments_) {
-    m.device = backend_.seconds(*first, *m.event);
+    // From neighbour to neighbour: CUDA tells milliseconds as a float, which after 16 s is a microsecond off.
+    m.device = before->device + backend_.seconds(*before->event, *m.event);
+    before = &m;
     if (device_ == Device::emulated)
       m.host = moments_.front().host + m.device;  // how long it takes to emulate tells nothing
   }
@@ -245,6 +267,10 @@ void Tracer::clear(size_t spans, size_t moments) {
   spans_.resize(spans);
   moments_.resize(moments);
   pending_.clear();
+  const auto is_step = [](const Span& span) { return span.parent < 0; };
+  const auto steps = static_cast<size_t>(std::count_if(spans_.begin(), spans_.end(), is_step));
+  if (kernels_until_.size() > steps) kernels_until_.resize(steps);
+  kernels_.resize(kernels_until_.empty() ? 0 : kernels_until_.back());
   if (spans == 0) beside_.clear();
   saved_ = 0;
   last_op_ = -1;

@@ -8,11 +8,13 @@
 //
 // On the CPU a moment is the host's clock. Other devices run later: there each moment also asks for an event, and the
 // spans' times are what lies between these in the device's own time, read once it has got there. On the
-// emulated device that may be a logical clock (LogicalTime in emulation/streams.h).
+// emulated device that may be a logical clock (LogicalTime in emulation/streams.h). Where the device tells of each
+// kernel (kernel_times.h), a moment is a mark of what is asked for from then on instead, and no event is needed.
 #pragma once
 #include <cstdint>
 #include <functional>
 #include <memory>
+#include <optional>
 #include <string>
 #include <string_view>
 #include <thread>
@@ -20,6 +22,7 @@
 #include <vector>
 
 #include "engine/backend.h"
+#include "engine/kernel_times.h"
 
 namespace tapedeck {
 
@@ -44,11 +47,21 @@ struct Span {
 
 struct TraceMoment {
   double host = 0;    // seconds of the tracer's clock
-  double device = 0;  // of the device's since the first moment; the host's on the CPU
+  double device = 0;  // of the device's since the first moment; the host's on the CPU; of its work, by kernels
   size_t bytes = 0;   // of the device's arena in use
   size_t peak = 0;    // the most that was since the moment before: with what an op gave back within itself
   int64_t saved = 0;  // of these what tapes keep for backward
   std::shared_ptr<Event> event = nullptr;
+  uint64_t mark = 0;  // of what is asked for from now on, by kernels
+  double idle = 0;    // seconds until now in which nothing ran, by kernels
+};
+
+// Told of ranges as they begin and end: a tool that watches from outside, such as NVIDIA's nsys. Of an op that only
+// record() names it hears at its end.
+struct OutsideTool {
+  void (*push)(const char* name);
+  void (*pop)();
+  void (*mark)(const char* name);
 };
 
 struct SpanBeside {  // of another thread, by the host's clock; of what goes on behind a step, the part in it
@@ -62,6 +75,7 @@ class Tracer {
   using Clock = std::function<double()>;  // seconds
   // A span more than `limit` is not kept: its time is then its surroundings' own.
   explicit Tracer(Device device, Clock clock = nullptr, size_t limit = 1 << 20);
+  explicit Tracer(const OutsideTool& tool);  // keeps nothing
 
   class On {  // this thread is traced while it lives
    public:
@@ -79,7 +93,11 @@ class Tracer {
   void open(Span::Kind kind, std::string_view name, Way way = Way::none, std::string_view where = {});
   void close();
   void close_all();  // after an exception
-  bool within() const { return !frames_.empty(); }
+  bool within() const { return !frames_.empty() || told_ > 0; }
+
+  // From the device's own word of each kernel instead of events; null: from events. Outside of every span.
+  void record_kernels(KernelRecorder* recorder);
+  void take_kernels();  // of the step that has ended; the device must have got there
 
   // For record(): an op ends here. inputs and output may be empty of memory.
   void op(const char* name, const std::vector<const Tensor*>& inputs, const Tensor& output);
@@ -109,6 +127,12 @@ class Tracer {
   Device device() const { return device_; }
   bool full() const { return full_; }
 
+  bool by_kernels() const { return recorder_ != nullptr; }
+  const std::vector<KernelRecord>& kernels() const { return kernels_; }
+  int32_t moment_of(const KernelRecord& kernel) const;     // behind which it was asked for; -1: by no span
+  double idle_seconds(const Span& span) const;             // in which nothing ran while the host was in it
+  double seconds_of_nobody() const { return of_nobody_; }  // in which nothing ran but what no span asked for
+
  private:
   struct Frame {
     int32_t span;          // -1: not kept
@@ -129,9 +153,13 @@ class Tracer {
   double bytes_of(const Frame& frame, bool products) const;
   static void watch(Tracer* tracer);
   void add(const TracedBeside& work);  // until now
+  void finish_by_kernels();
 
   friend class TracedBeside;
   static thread_local constinit Tracer* current_;
+  const OutsideTool* const tool_;  // null: none
+  const bool keeps_ = true;
+  int64_t told_ = 0;  // ranges that the tool is in, where nothing is kept
   const Device device_;
   Backend& backend_;
   const Clock clock_;
@@ -146,6 +174,10 @@ class Tracer {
   std::unordered_map<std::string, int32_t> ids_;
   int64_t saved_ = 0;
   int32_t last_op_ = -1;
+  KernelRecorder* recorder_ = nullptr;
+  std::vector<KernelRecord> kernels_;
+  std::vector<size_t> kernels_until_;  // how many there are up to the end of each step
+  double of_nobody_ = 0;
   double nowhere_ = 0;
   bool shares_ = false, full_ = false;
 };
@@ -216,6 +248,18 @@ class TracedBeside {
   const char* const name_;
   const std::thread::id thread_;
   double begin_ = 0;  // where somebody traces
+};
+
+// While it lives this thread's ranges are told to the tool that watches, if any does. Nothing is kept.
+class ToldOutside {
+ public:
+  explicit ToldOutside(const OutsideTool* tool) {
+    if (tool) on_.emplace(tracer_.emplace(*tool));
+  }
+
+ private:
+  std::optional<Tracer> tracer_;
+  std::optional<Tracer::On> on_;
 };
 
 // What an op knows better than its inputs' and output's sizes say.

@@ -95,6 +95,8 @@ TEST_CASE("each library is included only by the files that may") {
       {"CLI11", "CLI/.*", {"apps/cli.cpp"}},
       {"cuBLAS", "cublas.*", {"engine/cuda/"}},
       {"CUDA's runtime", "cuda_runtime.*", {"engine/cuda/"}},
+      {"CUPTI", "cupti.*", {"engine/cuda/"}},
+      {"NVTX", "nvtx3/.*", {"engine/cuda/"}},
       {"doctest", "doctest/.*", {}},
   };
   for (const Rule& rule : rules)
