@@ -14,9 +14,9 @@
 #include "apps/commands.h"
 #include "apps/device_time.h"
 #include "apps/experiment.h"
+#include "apps/made_up.h"
 #include "apps/stats.h"
 #include "engine/backend.h"
-#include "engine/random.h"
 #include "ops/ops.h"
 
 namespace tapedeck {
@@ -71,11 +71,7 @@ class AttentionBench {
 
   void make_input(const Config& config, Device device) {
     const Shape shape = {batch_, context_, 3 * config.width};
-    Tensor::empty(shape, DType::f32, device);  // one too large is refused before the host fills up
-    std::vector<float> numbers;
-    for (int64_t i = 0; i < shape.count(); ++i)
-      numbers.push_back(2 * uniform01(random_bits(1, 0, site_of("bench"), static_cast<uint64_t>(i)).word[0]) - 1);
-    Tensor qkv = cast(Tensor::from(numbers, shape, device), find_precision(config));
+    Tensor qkv = made_up("bench", shape, device, find_precision(config));
     qkv.require_gradient();
     qkv_ = qkv;
   }
@@ -135,7 +131,7 @@ std::string line(const Json& row) {
                   cell("composed", "peak_bytes", 9, 1, 1 << 20));
   const Json& ratio = row["fused_over_composed"];
   out += ratio.is_null() ? "" : "   " + ratio_text(ratio);
-  return out + (unstable_mark(row["fused"])[0] ? unstable_mark(row["fused"]) : unstable_mark(row["composed"])) + "\n";
+  return out + unstable_mark(row["fused"], row["composed"]) + "\n";
 }
 
 std::string header(const Config& config, Device device) {

@@ -19,17 +19,6 @@
 namespace tapedeck {
 namespace {
 
-constexpr const char* precisions[] = {"fp32", "fp16", "bf16", "fp64"};
-
-const char* precision_name(DType dtype) {
-  switch (dtype) {
-    case DType::f16: return precisions[1];
-    case DType::bf16: return precisions[2];
-    case DType::f64: return precisions[3];
-    default: return precisions[0];
-  }
-}
-
 // Without --sizes a GPU gets one more than the CPU, which would take half a minute for each such product.
 bool belongs(const Config& config, int64_t size, Device device) {
   return config.origin("sizes") != Origin::fallback || device == Device::cuda || size <= 4096;
@@ -97,7 +86,8 @@ std::string shares_text(const Json& rows, const std::vector<int64_t>& sizes) {
 // From which size on the other device is faster than the CPU, for each precision.
 Json crossover(const Json& rows, Device other) {
   Json out = Json::array();
-  for (const char* precision : precisions) {
+  for (const DType dtype : {DType::f32, DType::bf16, DType::f16, DType::f64}) {
+    const char* const precision = precision_name(dtype);
     std::vector<SizeRatio> sizes;
     for (const Json& row : rows) {
       if (row["device"] != name(other) || row["precision"] != precision || !row.contains("over_cpu")) continue;

@@ -106,12 +106,10 @@ int run_bench_peaks(const Config& config) {
       entries.push_back(std::move(entry));
     });
   };
-  const std::pair<const char*, DType> precisions[] = {
-      {"fp32", DType::f32}, {"bf16", DType::bf16}, {"fp16", DType::f16}};
-  for (const auto& precision : precisions)
-    add(fmt::format("product in {}", precision.first),
-        bench_row("peak", {{"what", "product"}, {"precision", precision.first}, {"size", size}}),
-        [&](Entry& entry) { entry.product = std::make_unique<MatmulBench>(size, device, precision.second); });
+  for (const DType dtype : {DType::f32, DType::bf16, DType::f16})
+    add(fmt::format("product in {}", precision_name(dtype)),
+        bench_row("peak", {{"what", "product"}, {"precision", precision_name(dtype)}, {"size", size}}),
+        [&](Entry& entry) { entry.product = std::make_unique<MatmulBench>(size, device, dtype); });
   std::vector<int64_t> arrays = {16 << 10, 256 << 10, 4 << 20, 128 << 20};
   if (device == Device::cuda) arrays = {256 << 10, 16 << 20, 256 << 20, 1 << 30};
   if (device == Device::emulated) arrays = {16 << 10};

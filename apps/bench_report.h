@@ -27,6 +27,9 @@ inline void add_times(Json& row, const char* median_key, std::span<const double>
 }
 // "  unstable" behind a line of a table where the row, or what it is about, is; else "".
 const char* unstable_mark(const Json& times);
+inline const char* unstable_mark(const Json& a, const Json& b) {  // where one of two is
+  return unstable_mark(a["unstable"] == true ? a : b);
+}
 
 // Adds a / b over the rounds, a pair each, as n, ratio, ratio_low and ratio_high; the 95 % interval from two rounds on.
 void add_ratio(Json& row, std::span<const double> a, std::span<const double> b);

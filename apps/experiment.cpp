@@ -57,6 +57,15 @@ DType find_precision(const Config& config) {
   return config.precision == "bf16" ? DType::bf16 : DType::f32;
 }
 
+const char* precision_name(DType dtype) {
+  switch (dtype) {
+    case DType::f64: return "fp64";
+    case DType::f16: return "fp16";
+    case DType::bf16: return "bf16";
+    default: return "fp32";
+  }
+}
+
 bool graph_wanted(const Config& config, Device device) {
   return config.graph == "on" || (config.graph == "auto" && device == Device::cuda);
 }

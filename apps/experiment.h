@@ -18,6 +18,7 @@ void say_what_is_slow(const Config& config);
 // With the name of the device that `auto` stands for here: a run is recorded, and goes on, with what it was made with.
 Config with_device_named(const Config& config, Device device);
 DType find_precision(const Config& config);              // what the model computes in
+const char* precision_name(DType dtype);                 // "fp32": as --precision calls it
 bool graph_wanted(const Config& config, Device device);  // whether steps are captured and replayed
 
 GptShape gpt_shape(const Config& config, int64_t context, int64_t vocabulary);

@@ -3,26 +3,14 @@
 #include <algorithm>
 
 #include "apps/device_time.h"
+#include "apps/made_up.h"
 #include "apps/meter.h"
 #include "apps/stats.h"
 #include "engine/backend.h"
 #include "engine/random.h"
-#include "ops/ops.h"
 
 namespace tapedeck {
 namespace {
-
-// n×n numbers, uniform from −1 to 1: a function of place and index, so that every device multiplies the same ones.
-Tensor numbers(const char* place, int64_t n, Device device, DType dtype) {
-  Tensor::empty({n, n}, dtype, device);  // what is too large is refused before the host fills up
-  std::vector<float> values;
-  values.reserve(static_cast<size_t>(n * n));
-  for (int64_t block = 0; std::ssize(values) < n * n; ++block)
-    for (const uint32_t word : random_bits(1, 0, site_of(place), static_cast<uint64_t>(block)).word)
-      if (std::ssize(values) < n * n) values.push_back(2 * uniform01(word) - 1);
-  const Tensor single = Tensor::from(values, {n, n}, device);
-  return dtype == DType::f32 ? single : cast(single, dtype);
-}
 
 std::vector<double> times_vector(const Tensor& matrix, const std::vector<double>& x) {
   const std::vector<double> m = matrix.doubles();
@@ -48,8 +36,8 @@ MatmulBench::MatmulBench(int64_t size, Device device, DType dtype)
     : size(size),
       device(device),
       dtype(dtype),
-      a_(numbers("bench.a", size, device, dtype)),
-      b_(numbers("bench.b", size, device, dtype)),
+      a_(made_up("bench.a", {size, size}, device, dtype)),
+      b_(made_up("bench.b", {size, size}, device, dtype)),
       c_(Tensor::like(a_)) {
   fill(c_, 0);  // touched, so that the first product does not pay for the system's pages
   backend(device).sync();

@@ -4,6 +4,7 @@
 
 #include "apps/crossover.h"
 #include "apps/matmul_bench.h"
+#include "apps/stats.h"
 #include "engine/emulation/emulated_device.h"
 #include "ops/ops.h"
 #include "tests/program.h"
@@ -46,6 +47,16 @@ TEST_CASE("the time of a product covers all calls, which a device runs when it g
   REQUIRE(bench.microseconds().size() == 3);
   for (const double us : bench.microseconds()) CHECK(us == doctest::Approx(1));
   CHECK(bench.check() < 1e-6);
+}
+
+// Fault: GPU times without waiting do not grow with the size. (Other devices compute while they are asked.)
+TEST_CASE("on a GPU: a product of 8192 takes eight times one of 4096, within 40 %") {
+  if (no_gpu()) return;
+  MatmulBench small(4096, Device::cuda, DType::f32), large(8192, Device::cuda, DType::f32);
+  for (int round = 0; round < 3; ++round) small.round(3), large.round(3);
+  const double ratio = median(large.microseconds()) / median(small.microseconds());
+  CHECK(ratio > 8 * 0.6);
+  CHECK(ratio < 8 * 1.4);
 }
 
 TEST_CASE("bench matmul: a row for each size, device and precision, beside the CPU") {

@@ -47,29 +47,34 @@ part tests 150 "$bin/tapedeck_tests" --source-file-exclude='*test_tree.cpp' --te
 small='on a GPU: kernels compute*,op softmax,op linear,op cross_entropy,op dropout'
 for tool in memcheck racecheck; do
   if [ "$device" = cuda ] && command -v compute-sanitizer >/dev/null; then
-    part "$tool" 45 compute-sanitizer --tool "$tool" --error-exitcode 9 "$bin/tapedeck_tests" --test-case="$small"
+    part "$tool" 40 compute-sanitizer --tool "$tool" --error-exitcode 9 "$bin/tapedeck_tests" --test-case="$small"
   else
     row "$tool" skipped 0 "no compute-sanitizer for $device here"
   fi
 done
-part launch 25 "$bin/tapedeck" bench launch --device "$device" --save launch.json
+part launch 20 "$bin/tapedeck" bench launch --device "$device" --save launch.json
 batches=128,8192
 if [ "$device" = emulated ]; then batches=4,16; fi  # where a step of 8192 takes an hour
-part step 40 "$bin/tapedeck" bench step --device "$device" --hidden 512,512 --batches $batches --save step.json
+part step 30 "$bin/tapedeck" bench step --device "$device" --hidden 512,512 --batches $batches --save step.json
 if [ "$device" = cuda ]; then
-  part step_tf32 40 "$bin/tapedeck" bench step --device cuda --tf32 --hidden 512,512 --batches 128,8192 --save step_tf32.json
+  part step_tf32 20 "$bin/tapedeck" bench step --device cuda --tf32 --hidden 512,512 --batches 128,8192 --save step_tf32.json
 fi
+sizes=64,256,1024,4096
+if [ "$device" = emulated ]; then sizes=16,32; fi
+part matmul 30 "$bin/tapedeck" bench matmul --device "$device" --sizes $sizes --rounds 3 --save matmul.json
+part transfer 15 "$bin/tapedeck" bench transfer --device "$device" --rounds 3 --save transfer.json
+part profile 15 "$bin/tapedeck" profile --device "$device" --batch 128 --hidden 512,512 --trace trace.json
 
 skipped=$(grep -a '^skipped: ' tests.txt | sort | uniq -c | sed 's/^ *//; s/["\\]//g; s/.*/"&"/' | paste -sd,)
 {
   printf '{"format_version": 1, "date": "%s", "device": "%s", "seconds": %d,\n"skipped": [%s],\n' \
     "$(date -u +%FT%TZ)" "$device" $SECONDS "$skipped"
-  for document in info launch step step_tf32; do
+  for document in info launch step step_tf32 matmul transfer; do
     if [ -s $document.json ]; then printf '"%s": %s,\n' $document "$(cat $document.json)"; fi
   done
   printf '"parts": {%s}}\n' "$(printf '%s,\n' "${parts[@]}" | sed '$s/,$//')"
 } >gpu-check.json
-for name in launch step step_tf32; do if [ -e $name.txt ]; then echo; cat $name.txt; fi; done
+for name in launch step step_tf32 matmul transfer profile; do if [ -e $name.txt ]; then echo; cat $name.txt; fi; done
 echo
 echo "$results/gpu-check.json and the output of each part; $SECONDS s"
 exit $failed
