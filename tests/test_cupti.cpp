@@ -71,6 +71,9 @@ TEST_CASE("cupti: kernels, copies and fills come with their times, stream, mark 
   CHECK(records[2].graph_node == 17);
   CHECK(records[3].kind == KernelRecord::Kind::fill);
   CHECK(s.recorder.take().empty());
+  s.recorder.unmark();
+  s.fake.launch(2, "cuda_function", 700, 800);  // numbers may come again
+  CHECK(s.recorder.take().at(0).mark == 0);
   s.recorder.stop();
   CHECK(s.fake.enabled.empty());
   CHECK(s.fake.ids.empty());

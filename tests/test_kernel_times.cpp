@@ -46,6 +46,30 @@ class MadeUp final : public KernelRecorder {
   int open = 0, starts = 0, stops = 0;
 };
 
+// One that answers a trial as the test says.
+class Trial final : public KernelRecorder {
+ public:
+  using Records = std::function<std::vector<KernelRecord>(uint64_t mark)>;
+  explicit Trial(Records records, int* running = nullptr) : records_(std::move(records)), running_(running) {}
+  std::string start() override {
+    if (running_) ++*running_;
+    return "";
+  }
+  std::vector<KernelRecord> take() override { return records_(mark_); }
+  void stop() noexcept override {
+    if (running_) --*running_;
+  }
+  void push(uint64_t mark) noexcept override { mark_ = mark; }
+  void pop() noexcept override {}
+
+ private:
+  const Records records_;
+  int* const running_;
+  uint64_t mark_ = 0;
+};
+
+int64_t steady_now() { return std::chrono::nanoseconds(std::chrono::steady_clock::now().time_since_epoch()).count(); }
+
 constexpr int64_t s = 1'000'000'000;  // the clock of these tests counts seconds
 
 KernelRecord kernel(uint64_t mark, double begin, double end, const char* name = "k", uint32_t correlation = 0) {
@@ -148,7 +172,7 @@ TEST_CASE("tracer by kernels: what the device waits for its batch is the data's 
     relu(ones());
     t.now = 105;
   });
-  t.recorder.next = {kernel(t.mark(1), 103, 104), kernel(t.mark(2), 104.5, 106)};
+  t.recorder.next = {kernel(t.mark(1), 102, 103), kernel(t.mark(2), 104.5, 106)};
   const Profile p = t.profile();
   CHECK(find(p, "data").own == doctest::Approx(3 + 1));
   CHECK(find(p, "data").total == doctest::Approx(4));
@@ -225,37 +249,26 @@ TEST_CASE("a trace by kernels has a line for each stream, and arrows from the ca
 // What a recorder delivers is believed only if a trial's kernel comes back as it was asked for.
 TEST_CASE("profile: a recorder that fails its trial is let go, and the reason is kept") {
   const auto with = [](auto&& prepare) {
-    class Trial final : public KernelRecorder {
-     public:
-      explicit Trial(std::function<std::vector<KernelRecord>(uint64_t)> records) : records_(std::move(records)) {}
-      std::string start() override { return ""; }
-      std::vector<KernelRecord> take() override { return records_(mark_); }
-      void stop() noexcept override {}
-      void push(uint64_t mark) noexcept override { mark_ = mark; }
-      void pop() noexcept override {}
-
-     private:
-      std::function<std::vector<KernelRecord>(uint64_t)> records_;
-      uint64_t mark_ = 0;
-    };
     auto session = std::make_unique<ProfileSession>(parse_window("active=1"), Device::cpu);
     session->record_kernels(std::make_unique<Trial>(prepare));
     return session;
   };
-  const auto now = [] { return std::chrono::nanoseconds(std::chrono::steady_clock::now().time_since_epoch()).count(); };
-  const auto good =
-      with([&](uint64_t mark) { return std::vector<KernelRecord>{{.begin = now(), .end = now(), .mark = mark}}; });
+  const auto good = with([&](uint64_t mark) {
+    return std::vector<KernelRecord>{{.begin = steady_now(), .end = steady_now(), .mark = mark}};
+  });
   CHECK(good->why_events() == "");
   CHECK(good->times() == "cupti");
   CHECK(good->tracer().by_kernels());
   const auto none = with([](uint64_t) { return std::vector<KernelRecord>{}; });
   CHECK(contains(none->why_events(), "recorded nothing"));
   CHECK_FALSE(none->tracer().by_kernels());
-  CHECK(
-      contains(with([&](uint64_t) { return std::vector<KernelRecord>{{.begin = now(), .end = now()}}; })->why_events(),
-               "asked for by"));
+  CHECK(contains(with([&](uint64_t) {
+                   return std::vector<KernelRecord>{{.begin = steady_now(), .end = steady_now()}};
+                 })->why_events(),
+                 "asked for by"));
   CHECK(contains(with([&](uint64_t mark) {
-                   return std::vector<KernelRecord>{{.begin = now() + 5 * s, .end = now() + 6 * s, .mark = mark}};
+                   return std::vector<KernelRecord>{
+                       {.begin = steady_now() + 5 * s, .end = steady_now() + 6 * s, .mark = mark}};
                  })->why_events(),
                  "not those of the host"));
   auto refusing = std::make_unique<MadeUp>();
@@ -266,6 +279,28 @@ TEST_CASE("profile: a recorder that fails its trial is let go, and the reason is
   ProfileSession without(parse_window("active=1"), Device::cpu);
   without.record_kernels(nullptr, "no libcupti");
   CHECK(without.why_events() == "no libcupti");
+}
+
+TEST_CASE("profile: nothing is recorded outside of a window's steps") {
+  int running = 0;
+  ProfileSession session(parse_window("wait=1,warmup=1,active=1,repeat=2"), Device::cpu);
+  const auto answer = [](uint64_t mark) {
+    return std::vector<KernelRecord>{{.begin = steady_now(), .end = steady_now() + 1, .mark = mark}};
+  };
+  session.record_kernels(std::make_unique<Trial>(answer, &running));
+  CHECK(running == 0);  // after its trial
+  std::vector<int> recording;
+  for (int step = 0; step < 7; ++step) {
+    session.begins(step);
+    recording.push_back(running);
+    relu(ones());
+    session.ends(step);
+  }
+  CHECK(recording == std::vector<int>{0, 1, 1, 0, 1, 1, 0});
+  CHECK(running == 0);
+  session.finish();
+  CHECK(session.steps() == std::vector<int64_t>{2, 5});
+  CHECK(session.tracer().kernels().size() == 2);  // those of the warm-up are gone
 }
 
 TEST_CASE("a tool that watches from outside is told of ranges and ops in their order, and keeps nothing") {

@@ -35,7 +35,7 @@ part() {
   timeout --kill-after=5 "$limit" "$@" >"$name.txt" 2>&1 || code=$?
   if ((code == 124 || code == 137)); then state="stopped after $limit s"; elif ((code)); then state="failed, exit $code"; fi
   if ((code)); then failed=1; fi
-  row "$name" "$state" $((SECONDS - begin)) "$(grep -aE '^\[doctest\] test cases|ERROR SUMMARY|RACECHECK SUMMARY' "$name.txt" | tail -n 1)"
+  row "$name" "$state" $((SECONDS - begin)) "$(grep -aE '^\[doctest\] test cases|ERROR SUMMARY|RACECHECK SUMMARY|^kernel times come' "$name.txt" | tail -n 1)"
 }
 row() {  # NAME STATE SECONDS DETAIL
   parts+=("\"$1\": {\"state\": \"$2\", \"seconds\": $3, \"detail\": \"${4//[\"\\]/}\"}")
