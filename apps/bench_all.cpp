@@ -4,6 +4,7 @@
 
 #include <algorithm>
 #include <iostream>
+#include <new>
 
 #include "apps/bench_report.h"
 #include "apps/commands.h"
@@ -68,6 +69,12 @@ int run_bench_all(const Config& config) {
   document["benches"] = Json::object();
   document["left_out"] = Json::array();
   document["failed"] = Json::array();
+  int code = exit_done;  // that of the first which failed
+  const auto fail = [&](const char* command, const std::string& why, int its_code) {
+    document["failed"].push_back({{"bench", command}, {"why", why}});
+    std::cerr << fmt::format("tapedeck {}: {}\n", command, why);
+    if (code == exit_done) code = its_code;
+  };
   for (const Bench& bench : benches(device)) {
     if (const std::string why = why_not(bench.command, device); !why.empty()) {
       document["left_out"].push_back({{"bench", bench.command}, {"why", why}});
@@ -81,9 +88,14 @@ int run_bench_all(const Config& config) {
     BenchDocuments documents;  // whatever it measured before it failed is among them
     try {
       command->run(config_of(bench, config));
+    } catch (const OutOfMemory& e) {
+      fail(bench.command, e.what(), exit_out_of_memory);
+    } catch (const std::bad_alloc&) {
+      fail(bench.command, "the system gave no more memory", exit_out_of_memory);
+    } catch (const Diverged& e) {
+      fail(bench.command, e.what(), exit_diverged);
     } catch (const Error& e) {
-      document["failed"].push_back({{"bench", bench.command}, {"why", e.what()}});
-      std::cerr << fmt::format("tapedeck {}: {}\n", bench.command, e.what());
+      fail(bench.command, e.what(), exit_failed);
     }
     for (Json& part : documents.taken()) {
       for (const Json& row : part["rows"]) document["rows"].push_back(row);
@@ -96,7 +108,7 @@ int run_bench_all(const Config& config) {
   print_bench(config, document,
               fmt::format("{} rows of {} benches; {} left out, {} failed\n", document["rows"].size(),
                           document["benches"].size(), document["left_out"].size(), document["failed"].size()));
-  return document["failed"].empty() ? exit_done : exit_failed;
+  return code;
 }
 
 }  // namespace tapedeck

@@ -5,6 +5,7 @@
 
 #include <algorithm>
 #include <memory>
+#include <optional>
 #include <set>
 
 #include "apps/bench_report.h"
@@ -40,14 +41,14 @@ double check_outputs(const std::vector<Entry>& entries, DType dtype) {
   return largest;
 }
 
-Json row_json(const StepBench& bench, const StepBench& smallest, const StepCost& cost) {
+Json row_json(const StepBench& bench, const StepBench& smallest, const std::optional<StepCost>& cost) {
   const auto batch = static_cast<double>(bench.batch);
   Json row = bench_row("batch", {{"batch", bench.batch}});
   add_times(row, "median_ms", bench.milliseconds(), bench.round_medians());
   const double middle = row["median_ms"];
   row["us_per_example"] = middle / batch * 1e3;
-  row["predicted_ms"] = cost.at(batch);
-  row["predicted_over_measured"] = cost.at(batch) / middle;
+  row["predicted_ms"] = cost ? Json(cost->at(batch)) : Json();
+  row["predicted_over_measured"] = cost ? Json(cost->at(batch) / middle) : Json();
   std::vector<double> here, there;  // an example, round by round
   for (const double ms : bench.round_medians()) here.push_back(ms / batch);
   for (const double ms : smallest.round_medians()) there.push_back(ms / static_cast<double>(smallest.batch));
@@ -56,11 +57,13 @@ Json row_json(const StepBench& bench, const StepBench& smallest, const StepCost&
 }
 
 std::string line(const Json& row) {
-  return fmt::format("{:>6} {:>10.4f} {:>10.4f} {:>10.4f} {:>7} {:>12.3f} {:>24} {:>12.4f} {:>7.2f}{}\n",
-                     row["batch"].get<int64_t>(), row["median_ms"].get<double>(), row["p05"].get<double>(),
-                     row["p95"].get<double>(), row["n"].get<int64_t>(), row["us_per_example"].get<double>(),
-                     ratio_text(row["cheaper"]), row["predicted_ms"].get<double>(),
-                     row["predicted_over_measured"].get<double>(), unstable_mark(row));
+  const auto number = [&](const char* key, int digits) {
+    return row[key].is_null() ? std::string("-") : fmt::format("{:.{}f}", row[key].get<double>(), digits);
+  };
+  return fmt::format("{:>6} {:>10} {:>10} {:>10} {:>7} {:>12} {:>24} {:>12} {:>7}{}\n", row["batch"].get<int64_t>(),
+                     number("median_ms", 4), number("p05", 4), number("p95", 4), row["n"].get<int64_t>(),
+                     number("us_per_example", 3), ratio_text(row["cheaper"]), number("predicted_ms", 4),
+                     number("predicted_over_measured", 2), unstable_mark(row));
 }
 
 std::string table(const Json& rows, int64_t smallest) {
@@ -69,6 +72,14 @@ std::string table(const Json& rows, int64_t smallest) {
                   "n", "us/example", fmt::format("cheaper than at {}", smallest), "a + cB ms", "/ seen");
   for (const Json& row : rows) out += line(row);
   return out;
+}
+
+std::string fit_text(const std::optional<StepCost>& cost) {
+  if (!cost) return "a + c·B takes two sizes, and one is left\n";
+  const std::string fixed = fmt::format("a + c·B: {:.4f} ms a step", cost->fixed);
+  if (cost->per_example == 0) return fixed + " at every size measured: no cost of an example shows; try larger ones\n";
+  return fmt::format("{} and {:.3f} us an example, the floor; of a step of {:.0f} examples half is overhead\n", fixed,
+                     cost->per_example * 1e3, cost->balance());
 }
 
 }  // namespace
@@ -100,26 +111,25 @@ int run_bench_batch(const Config& config) {
     }
     drop(without);
   }
-  turns.add_dropped(document);
-
   std::vector<double> sizes, times;
   for (const Entry& entry : entries) {
     sizes.push_back(static_cast<double>(entry.batch));
     times.push_back(median(entry.bench->milliseconds()));
   }
-  if (entries.size() < 2) turns.check();
-  const StepCost cost = fit_step_cost(sizes, times);
-  document["fit"] = {{"a_ms", cost.fixed},
-                     {"c_us_per_example", cost.per_example * 1e3},
-                     {"balance", cost.per_example > 0 ? Json(cost.balance()) : Json()}};
+  std::optional<StepCost> cost;
+  if (entries.size() > 1) cost = fit_step_cost(sizes, times);
+  document["fit"] = cost ? Json{{"a_ms", cost->fixed},
+                                {"c_us_per_example", cost->per_example * 1e3},
+                                {"balance", cost->per_example > 0 ? Json(cost->balance()) : Json()}}
+                         : Json();
   document["rows"] = Json::array();
   for (const Entry& entry : entries) document["rows"].push_back(row_json(*entry.bench, *entries[0].bench, cost));
-  print_bench(
-      config, document,
-      mlp_text(config, device) + table(document["rows"], entries[0].batch) +
-          fmt::format("a + c·B: {:.4f} ms a step and {:.3f} us an example, the floor; of a step of {:.0f} "
-                      "examples half is overhead\noutputs of all sizes agree within {:.1e}\n",
-                      cost.fixed, cost.per_example * 1e3, cost.balance(), document["outputs_error"].get<double>()));
+  turns.add_dropped(document);
+  std::string text;
+  if (!entries.empty())
+    text = mlp_text(config, device) + table(document["rows"], entries[0].batch) + fit_text(cost) +
+           fmt::format("outputs of all sizes agree within {:.1e}\n", document["outputs_error"].get<double>());
+  print_bench(config, document, text);
   turns.check();
   return exit_done;
 }

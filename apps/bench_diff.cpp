@@ -24,26 +24,32 @@ struct Timed {
   std::vector<double> rounds;
 };
 
-// Everything in a row that has times: itself, or what it compares ("fused"). A place without times is left out.
-void collect(const Json& place, const std::string& key, std::vector<std::pair<std::string, Timed>>& out) {
-  if (place.contains("rounds") && place["rounds"].is_array() && !place["rounds"].empty())
-    for (const auto& [name, value] : place.items())
-      if (name.starts_with("median_") && value.is_number())
-        out.push_back({key, {value, name.substr(sizeof "median_" - 1), place["rounds"].get<std::vector<double>>()}});
-  for (const auto& [name, value] : place.items())
-    if (value.is_object()) collect(value, key + ", " + name, out);
+constexpr const char* units[] = {"ms", "us", "seconds"};
+
+// The times of a row, or of what it compares ("fused"); none where it has no times.
+void add_timed(const Json& place, const std::string& key, std::vector<std::pair<std::string, Timed>>& out) {
+  if (!place.contains("rounds") || !place["rounds"].is_array() || place["rounds"].empty()) return;
+  for (const std::string unit : units)
+    if (const auto middle = place.find("median_" + unit); middle != place.end() && middle->is_number())
+      out.push_back({key, {*middle, unit, place["rounds"].get<std::vector<double>>()}});
 }
 
 std::vector<std::pair<std::string, Timed>> timed_rows(const Json& document) {
   std::vector<std::pair<std::string, Timed>> out;
-  for (const Json& row : document["rows"]) collect(row, row["key"], out);
+  for (const Json& row : document["rows"]) {
+    const std::string key = row["key"];
+    add_timed(row, key, out);
+    for (const auto& [name, part] : row.items())
+      if (part.is_object()) add_timed(part, key + ", " + name, out);
+  }
   return out;
 }
 
 const char* verdict(const Json& row) {
   if (row["ratio_low"].is_null()) return "one round: no interval";
-  if (row["ratio_high"] < 1) return "faster";
-  return row["ratio_low"] > 1 ? "slower" : "no difference shown";
+  constexpr double rounding = 1e-9;  // counted times differ by it alone
+  if (row["ratio_high"] < 1 - rounding) return "faster";
+  return row["ratio_low"] > 1 + rounding ? "slower" : "no difference shown";
 }
 
 // "threads" of the machine, "precision" of the options: "" where that side says nothing.
@@ -58,6 +64,12 @@ std::string file_named(const std::string& file, const Json& document) {
   const std::string commit = said(document, "machine", "commit");
   return fmt::format("{} ({}{})", file, said(document, "config", "command"),
                      commit.empty() ? "" : ", commit " + commit);
+}
+
+// What a document has to compare: 3 timed, such as "step batch=4".
+std::string first_row(const Json& document) {
+  const auto rows = timed_rows(document);
+  return rows.empty() ? "no timed row" : fmt::format("{} timed, such as \"{}\"", rows.size(), rows[0].first);
 }
 
 std::string table(const Json& rows) {
@@ -84,9 +96,10 @@ Json read_bench(const std::string& file) {
     throw Error(fmt::format("{}: {}; give files that `tapedeck bench … --save FILE` wrote", file, why));
   };
   if (document.is_discarded()) refuse("is no JSON");
-  if (!document.is_object() || !document.contains("format_version") || !document["format_version"].is_number_integer())
+  if (!document.is_object() || !document.contains("format_version") ||
+      !document["format_version"].is_number_unsigned() || document["format_version"] == 0u)
     refuse("is no document of a bench");
-  if (document["format_version"] > kFormatVersion)
+  if (document["format_version"].get<uint64_t>() > kFormatVersion)
     throw Error(fmt::format("{}: has format_version {}, this program reads up to {}; use a newer tapedeck", file,
                             document["format_version"].dump(), kFormatVersion));
   if (!document.contains("machine") || !document["machine"].is_object() || !document.contains("rows") ||
@@ -98,7 +111,7 @@ Json read_bench(const std::string& file) {
   try {
     for (const auto& [key, timed] : timed_rows(document))
       for (const double round : timed.rounds)
-        if (!(round > 0)) refuse(fmt::format("row \"{}\" has a time of {}", key, round));
+        if (!(round > 0 && round < 1e15)) refuse(fmt::format("row \"{}\" has a time of {}", key, round));
   } catch (const Json::exception&) {
     refuse("is damaged: a row's rounds are no numbers");
   }
@@ -114,16 +127,18 @@ std::vector<std::string> differences(const Json& before, const Json& after) {
   for (const char* what : {"processor", "threads", "allowed_cores", "device", "gpu", "driver", "compiler", "flags",
                            "libraries", "version"})
     compare("machine", what, what);
-  // The command's own settings. How long it measured and where to changes no time.
+  // The command's own settings. How long it measured and where to changes no time, and the machine's part has said
+  // which threads and device `auto` stood for.
   std::map<std::string, bool> options;
   for (const Json* document : {&before, &after})
     if (document->contains("config"))
       for (const auto& [name, value] : (*document)["config"].items()) options[name] = true;
-  for (const char* free : {"rounds", "steps", "save", "json", "quiet", "threads", "config", "memory-limit"})
+  for (const char* free : {"rounds", "steps", "save", "json", "quiet", "threads", "device", "config", "memory-limit"})
     options.erase(free);
   for (const auto& [name, none] : options) compare("config", name, name == "command" ? "bench" : "--" + name);
   for (const auto& [document, when] : {std::pair(&before, "before"), std::pair(&after, "after")})
-    if ((*document)["machine"].contains("load") && (*document)["machine"]["load"].value("busy", false))
+    if (const Json& load = (*document)["machine"].contains("load") ? (*document)["machine"]["load"] : Json();
+        load.is_object() && load.contains("busy") && load["busy"] == true)
       out.push_back(fmt::format("the machine was busy with something else when \"{}\" was measured", when));
   return out;
 }
@@ -167,8 +182,9 @@ int run_bench_diff(const Config& config) {
   document.update(diff_rows(before, after));
   const Json& rows = document["rows"];
   if (rows.empty())
-    throw Error(fmt::format("{} and {} have no row in common: {} and {}", config.side_a, config.side_b,
-                            said(before, "config", "command"), said(after, "config", "command")));
+    throw Error(
+        fmt::format("{} and {} have no timed row in common: {} against {}; compare the same bench at the same sizes",
+                    config.side_a, config.side_b, first_row(before), first_row(after)));
   std::string text =
       fmt::format("before: {}\nafter:  {}\n", file_named(config.side_a, before), file_named(config.side_b, after));
   for (const std::string& warning : warnings) text += "warning: not alike: " + warning + "\n";

@@ -14,6 +14,7 @@
 #include "apps/commands.h"
 #include "apps/experiment.h"
 #include "apps/feed.h"
+#include "apps/interrupt.h"
 #include "apps/meter.h"
 #include "apps/stats.h"
 
@@ -216,8 +217,13 @@ int run_bench_loader(const Config& asked) {
   const int64_t warmup_steps = 5 + 2 * (2 * config.prefetch + 1);
   const int64_t steps = config.steps.value_or(std::max<int64_t>(10, 20000 / config.batch));
   std::vector<Reading> readings = {{"in order"}, {"shuffled"}};
+  const Interruption signals(
+      "\nstopping: the files of this bench go away, and nothing is kept; once more leaves at once\n");
   for (int64_t round = 0; round < config.rounds; ++round) {
-    for (const auto& way : ways) way->round(warmup_steps, steps);
+    for (const auto& way : ways) {
+      way->round(warmup_steps, steps);
+      if (Interruption::asked()) return exit_interrupted;
+    }
     for (Source& source : sources) time_loads(source, config, round, std::min<int64_t>(steps, 30));
     read_round(images, config, round, readings);
   }

@@ -51,10 +51,11 @@ std::string line(const Json& row) {
 
 std::string header(const Config& config) {
   return fmt::format(
-      "C = A·B of n x n numbers, {} thread{} on the CPU; {} rounds, the first call and a block of calls before each "
-      "round left out\n"
+      "C = A·B of size x size numbers, {} thread{} on the CPU; {} rounds, in which a time is the mean of a block of "
+      "calls "
+      "of\nabout a millisecond; the first call, two more and a block before each round are left out\n"
       "{:>6} {:<9} {:<5} {:>12} {:>12} {:>12} {:>5} {:>9} {:>9} {:>9} {:>22} {:>22}\n",
-      threads(), threads() == 1 ? "" : "s", config.rounds, "n", "device", "", "median us", "5 %", "95 %", "n",
+      threads(), threads() == 1 ? "" : "s", config.rounds, "size", "device", "", "median us", "5 %", "95 %", "n",
       "GFLOP/s", "first", "error", "over fp32", "over the CPU");
 }
 
@@ -70,7 +71,7 @@ void add_shares(Json& rows) {
 
 std::string shares_text(const Json& rows, const std::vector<int64_t>& sizes) {
   std::map<std::string, std::map<int64_t, double>> shares;
-  std::string out = fmt::format("\nshare of the best median that a device and precision reached, by n\n{:<15}", "");
+  std::string out = fmt::format("\nshare of the best median that a device and precision reached, by size\n{:<15}", "");
   for (const int64_t size : sizes) out += fmt::format("{:>7}", size);
   for (const Json& row : rows)
     shares[row["device"].get<std::string>() + " " + row["precision"].get<std::string>()][row["size"]] =
@@ -98,19 +99,25 @@ Json crossover(const Json& rows, Device other) {
     }
     if (sizes.empty()) continue;
     const std::optional<int64_t> from = faster_from(sizes);
-    out.push_back({{"device", name(other)}, {"precision", precision}, {"faster_from", from ? Json(*from) : Json()}});
+    out.push_back({{"device", name(other)},
+                   {"precision", precision},
+                   {"faster_from", from ? Json(*from) : Json()},
+                   {"largest", sizes.back().size}});
   }
   return out;
 }
 
-std::string crossover_text(const Json& crossovers) {
+std::string crossover_text(const Json& crossovers, int64_t rounds) {
   if (crossovers.empty()) return "\none device: beside a GPU this says from which size on it is faster than the CPU\n";
   std::string out = "\n";
   for (const Json& one : crossovers) {
+    if (rounds < 2) return "\nno crossover from one round: it takes intervals; use --rounds 2 or more\n";
     const std::string kind = one["device"].get<std::string>() + " in " + one["precision"].get<std::string>();
     out += one["faster_from"].is_null()
-               ? fmt::format("{} is not shown to be faster than the CPU at the largest n\n", kind)
-               : fmt::format("{} is faster than the CPU from n = {} on\n", kind, one["faster_from"].get<int64_t>());
+               ? fmt::format("{} is not shown to be faster than the CPU at n = {}, the largest that both did\n", kind,
+                             one["largest"].get<int64_t>())
+               : fmt::format("{} is faster than the CPU from n = {} to {}, the largest that both did\n", kind,
+                             one["faster_from"].get<int64_t>(), one["largest"].get<int64_t>());
   }
   return out + "(intervals of paired rounds below 1; numbers already lie on the device)\n";
 }
@@ -126,7 +133,6 @@ int run_bench_matmul(const Config& config) {
   if (config.origin("precision") != Origin::fallback) dtypes = {find_precision(config)};
   std::vector<int64_t> sizes = config.sizes;
   std::sort(sizes.begin(), sizes.end());
-  sizes.erase(std::unique(sizes.begin(), sizes.end()), sizes.end());
 
   Turns turns(config);
   turns.print(header(config));
@@ -171,7 +177,8 @@ int run_bench_matmul(const Config& config) {
   add_shares(document["rows"]);
   document["crossover"] = device == Device::cpu ? Json::array() : crossover(document["rows"], device);
   turns.add_dropped(document);
-  print_bench(config, document, shares_text(document["rows"], sizes) + crossover_text(document["crossover"]));
+  print_bench(config, document,
+              shares_text(document["rows"], sizes) + crossover_text(document["crossover"], config.rounds));
   turns.check();
   return exit_done;
 }

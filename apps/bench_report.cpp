@@ -22,7 +22,8 @@ BenchDocuments::~BenchDocuments() { gathering = outer_; }
 Load load_before_bench(const Config& config) {
   if (!config.save.empty()) check_writable(config.save);
   const Load load = measure_load();
-  if (load.busy) std::cerr << "this machine is busy with something else: these times will be too long\n";
+  if (load.busy && !config.quiet)
+    std::cerr << "this machine is busy with something else: these times will be too long\n";
   return load;
 }
 
@@ -79,8 +80,8 @@ void print_bench(const Config& config, const Json& document, const std::string& 
     if (!config.json) std::cout << text;
     return;
   }
+  std::cout << (config.json ? json_text(document) + "\n" : text) << std::flush;  // first: a full disk loses no table
   if (!config.save.empty()) write_file(config.save, json_text(document));
-  std::cout << (config.json ? json_text(document) + "\n" : text);
 }
 
 }  // namespace tapedeck

@@ -30,6 +30,7 @@ bool Turns::fit(const std::string& size, const std::function<void()>& work) {
   } catch (const std::bad_alloc&) {
     drop(misfits_, size, "does not fit into memory", "the system gave no more memory");
   } catch (const Error& e) {
+    if (failures_.empty()) diverged_ = dynamic_cast<const Diverged*>(&e) != nullptr;
     drop(failures_, size, "failed", e.what());
   }
   return false;
@@ -40,7 +41,8 @@ void Turns::drop(Json& from, const std::string& size, const char* reason, const 
   progress_.message(fmt::format("{} {} and drops out", size, reason));
 }
 
-void Turns::add_dropped(Json& document) const {
+void Turns::add_dropped(Json& document) {
+  rows_ = document.contains("rows") ? document["rows"].size() : 0;
   document["does_not_fit"] = misfits_;
   document["failed"] = failures_;
 }
@@ -52,11 +54,13 @@ void Turns::print(const std::string& text) {
 }
 
 void Turns::check() const {
-  const auto sentence = [](const char* what, const Json& dropped) {
+  const auto sentence = [this](const char* what, const Json& dropped) {
     std::string sizes;
     for (const Json& one : dropped) sizes += (sizes.empty() ? "" : "; ") + one["size"].get<std::string>();
-    return text("{}: {}. The other rows stand. {}", what, sizes, dropped.back()["why"].get<std::string>());
+    return text("{}: {}. {} {}", what, sizes, rows_ > 0 ? "The other rows stand." : "No row is left.",
+                dropped.back()["why"].get<std::string>());
   };
+  if (diverged_) throw Diverged(sentence("diverged", failures_));
   if (!failures_.empty()) throw Error(sentence("failed", failures_));
   if (!misfits_.empty()) throw OutOfMemory(sentence("does not fit into memory", misfits_));
 }

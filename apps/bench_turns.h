@@ -23,8 +23,9 @@ class Turns {
   void print(const std::string& text);
 
   // Adds "does_not_fit" and "failed": [{"size": "batch 8192", "why": "arena cpu: wanted …"}].
-  void add_dropped(Json& document) const;
-  void check() const;  // throws Error or OutOfMemory naming those that failed or did not fit
+  void add_dropped(Json& document);
+  // Throws Diverged, Error or OutOfMemory naming those that failed or did not fit, and whether rows are left.
+  void check() const;
 
  private:
   const int64_t rounds_;
@@ -32,6 +33,8 @@ class Turns {
   Progress progress_;
   void drop(Json& from, const std::string& size, const char* reason, const std::string& why);
   Json misfits_ = Json::array(), failures_ = Json::array();
+  bool diverged_ = false;  // as the first of the failures did
+  size_t rows_ = 0;        // of the document
 };
 
 }  // namespace tapedeck

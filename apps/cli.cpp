@@ -129,8 +129,9 @@ std::string with_hint(const std::string& message, const Config& config) {
   struct Size {
     std::string_view option, of;  // of: the only kind of model or data that it belongs to
   };
-  static constexpr Size sizes[] = {{"batch", ""},        {"batches", ""},   {"tokens", ""},   {"contexts", ""},
-                                   {"context", "text:"}, {"hidden", "mlp"}, {"width", "gpt"}, {"layers", "gpt"}};
+  static constexpr Size sizes[] = {{"batch", ""},     {"batches", ""},  {"sizes", ""},
+                                   {"tokens", ""},    {"contexts", ""}, {"context", "text:"},
+                                   {"hidden", "mlp"}, {"width", "gpt"}, {"layers", "gpt"}};
   const unsigned bit = command_bit(config.command);
   std::string list;
   for (const auto& [option, of] : sizes) {

@@ -2,6 +2,7 @@
 
 #include <fmt/format.h>
 
+#include <algorithm>
 #include <charconv>
 #include <nlohmann/json.hpp>
 
@@ -51,6 +52,12 @@ void fill_defaults(Config& c) {
   sizes("bench matmul", c.sizes, {32, 64, 128});
   sizes("bench fusion", {64, 16384}, {64});
   sizes("bench transfer", {64, 1024, 16384, 262144}, {64});
+  for (std::vector<int64_t>* list : {&c.batches, &c.contexts, &c.sizes}) {  // a size measured twice is one row too many
+    std::vector<int64_t> once;
+    for (const int64_t size : *list)
+      if (std::find(once.begin(), once.end(), size) == once.end()) once.push_back(size);
+    *list = once;
+  }
   if (c.command == "bench threads") unless_set("batches", c.batches, std::vector<int64_t>{128});
   if (c.command == "gradcheck") unless_set("precision", c.precision, "fp64");
   const DataKind* const kind = data_kind(c);
@@ -126,6 +133,11 @@ void check_precision(const Config& c) {
 void check_together(Config& c) {
   check_model_options(c);
   check_precision(c);
+  constexpr int64_t most_steps = 1'000'000;  // each has its time kept
+  if (c.command.starts_with("bench") && c.steps > most_steps)
+    throw UsageError(
+        fmt::format("--steps {}: a bench keeps the time of each; use {} or fewer a round, and more --rounds", *c.steps,
+                    most_steps));
   if (c.command.starts_with("bench") && c.recompute.kind == Recompute::Kind::budget)
     throw UsageError(fmt::format("--recompute {}: {} measures several batches: use none, blocks or every=K",
                                  to_text(c.recompute), c.command));

@@ -66,6 +66,7 @@ void write_file(const fs::path& path, std::string_view bytes) {
 void check_writable(const fs::path& path) {
   std::error_code none;
   const fs::file_status there = fs::status(path, none);
+  CHECK(!fs::is_directory(there), "{}: is a folder: name a file in it", path.string());
   if (fs::exists(there) && !fs::is_regular_file(there)) return;  // a device or pipe is only tried by writing to it
   write_through(temporary(path), path, "");
   std::remove(temporary(path).c_str());

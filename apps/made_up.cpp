@@ -6,7 +6,7 @@
 namespace tapedeck {
 
 Tensor made_up(std::string_view place, const Shape& shape, Device device, DType dtype) {
-  Tensor::empty(shape, dtype, device);  // what is too large is refused before the host fills up
+  Tensor::empty(shape, dtype, device);  // what alone is too large is refused before the host fills up
   std::vector<float> values;
   values.reserve(static_cast<size_t>(shape.count()));
   for (uint64_t block = 0; std::ssize(values) < shape.count(); ++block)

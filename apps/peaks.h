@@ -18,7 +18,8 @@ struct Peaks {
   Peak copy;  // GB/s of copying an array larger than the caches, bytes read and bytes written
 };
 
-Peaks measure_peaks();                // with the current thread count; about 2 s; caches what it finds
+Peaks measure_peaks();  // with the current thread count, about 2 s; the better of that and what is cached, which it
+                        // caches
 std::optional<Peaks> cached_peaks();  // for this machine, build and thread count; none when never measured
 
 }  // namespace tapedeck

@@ -46,10 +46,7 @@ std::optional<Peaks> peaks_for(Device device, DType dtype, double fastest = 0) {
   std::optional<Peaks> known = cached_peaks();
   if (known && known->gemm.best >= fastest) return known;
   try {
-    const Peaks now = measure_peaks();
-    if (!known) return now;
-    if (now.gemm.best > known->gemm.best) known->gemm = now.gemm;
-    if (now.copy.best > known->copy.best) known->copy = now.copy;
+    return measure_peaks();
   } catch (const OutOfMemory&) {
     std::cerr << "tapedeck profile: the machine's peaks are not measured, which takes 256 MiB\n";
   }
@@ -240,7 +237,9 @@ int run_profile(const Config& asked) {
     std::unique_ptr<KernelRecorder> recorder = kernel_recorder(why_none);
     session.record_kernels(std::move(recorder), why_none);
   }
-  const Interruption signals;
+  const Interruption signals(asked.out.empty()
+                                 ? "\nstopping: this step is finished; once more leaves at once\n"
+                                 : "\nstopping: this step is finished and the run saved; once more leaves at once\n");
   std::optional<RunFolder> folder;
   if (!config.out.empty()) {  // a run like any other, which train may go on with
     Config run = planned;

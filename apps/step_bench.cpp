@@ -3,6 +3,7 @@
 #include <fmt/format.h>
 
 #include <algorithm>
+#include <cmath>
 
 #include "apps/device_time.h"
 #include "apps/stats.h"
@@ -39,6 +40,12 @@ void StepBench::round(int64_t steps) {
   round_medians_.push_back(median(std::span(milliseconds_).subspan(before)));
   asked_ += warmup_steps + steps;
   const StepState state = optimizer_.state().read();
+  if (!std::isfinite(state.norm) && state.updates < asked_)
+    throw Diverged(
+        text("batch {}: {} of {} steps changed the weights, the last gradient norm is not finite: a smaller --lr, or "
+             "in fp16 "
+             "another --loss-scale, may train",
+             batch, state.updates, asked_));
   CHECK(state.updates > 0 && state.updates + state.scaler.skipped == asked_ && state.norm > 0,
         "{} of {} steps changed the weights, the last gradient norm is {}: this does not train", state.updates, asked_,
         state.norm);

@@ -18,7 +18,7 @@ class StepBench {
 
   StepBench(const Config& config, int64_t batch, Device device, bool graph);  // in config's precision
 
-  void round(int64_t steps);  // warms up, then times each; throws Error where the steps do not train
+  void round(int64_t steps);  // warms up, then times each; throws Diverged or Error where the steps do not train
 
   double flops() const { return model_.training_flops() * static_cast<double>(batch); }
   const StepGraph& graph() const { return *graph_; }

@@ -64,6 +64,22 @@ TEST_CASE("bench batch: a row for every size, the smallest first, with the cost 
   CHECK(mentions(one.err, {"--batches", "two sizes"}));
 }
 
+TEST_CASE("bench batch: a size given twice is measured once, and one that is left alone has its row without a fit") {
+  const auto bench = [](const char* batches) {
+    return tapedeck::test::tapedeck({"bench", "batch", "--batches", batches, "--hidden", "8", "--rounds", "2",
+                                     "--steps", "2", "--memory-limit", "64MiB", "--json", "--quiet"});
+  };
+  CHECK(bench("4,1,4").json()["rows"].size() == 2);
+  const Outcome alone = bench("4,10000000");
+  INFO(alone.err);
+  CHECK(alone.code == exit_out_of_memory);
+  CHECK(contains(alone.err, "The other rows stand"));
+  const Json document = alone.json();
+  REQUIRE(document["rows"].size() == 1);
+  CHECK(document["rows"][0]["predicted_ms"].is_null());
+  CHECK(document["fit"].is_null());
+}
+
 // Fault: an example's result depends on who shares its batch, and costs are compared of different work.
 TEST_CASE("outputs of an example are the same within rounding at every batch size") {
   const Config config = configure("bench batch", {{"hidden", "24"}, {"threads", "2"}});

@@ -150,7 +150,7 @@ TEST_CASE("bench diff: files that are no documents of a bench are refused by nam
                          {written(folder, "negative.json", negative.dump()), {"negative.json", "step batch=1", "-2"}},
                          {written(folder, "words.json", text_rounds.dump()), {"words.json", "damaged"}},
                          {written(folder, "keyless.json", no_key.dump()), {"keyless.json", "without a key"}},
-                         {other, {"no row in common"}}})
+                         {other, {"no timed row in common", "loader batch=1", "same sizes"}}})
     for (const bool first : {true, false}) {
       const Outcome run = first ? tapedeck::test::tapedeck({"bench", "diff", bad.file, good})
                                 : tapedeck::test::tapedeck({"bench", "diff", good, bad.file});

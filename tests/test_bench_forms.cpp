@@ -103,8 +103,8 @@ TEST_CASE("a bench that does not train says so in strict JSON, and its other row
                            "64MiB", "--save", save});
     const Outcome run = bench(all);
     INFO(run.out << run.err);
-    CHECK(run.code == exit_failed);
-    CHECK(mentions(run.err, {"failed: batch 4", "does not train", "The other rows stand"}));
+    CHECK(run.code == exit_diverged);
+    CHECK(mentions(run.err, {"diverged: batch 4", "of 8 steps changed the weights", "not finite", "--lr", "No row is left"}));
     const Json document = read_json(save);  // strict
     CHECK(document["rows"].empty());
     CHECK(document["failed"][0]["size"] == "batch 4");
@@ -120,6 +120,9 @@ TEST_CASE("a bench that does not train says so in strict JSON, and its other row
   turns.add_dropped(document);
   CHECK(document["failed"] == Json::parse(R"([{"size": "bad", "why": "is nan"}])"));
   CHECK(document["does_not_fit"] == Json::parse(R"([{"size": "large", "why": "full"}])"));
+  CHECK_THROWS_WITH_AS(turns.check(), "failed: bad. No row is left. is nan", Error);
+  document["rows"] = Json::array({1});
+  turns.add_dropped(document);
   CHECK_THROWS_WITH_AS(turns.check(), "failed: bad. The other rows stand. is nan", Error);
 }
 
@@ -154,6 +157,8 @@ TEST_CASE("bench all: every bench that a device has, as one document that bench 
   CHECK(mentions(run.out, {"== bench matmul", "left out: threads are the CPU's"}));
   const Json diff = tapedeck::test::tapedeck({"bench", "diff", save, save, "--json"}).json();
   CHECK(diff["rows"].size() > 20);
+  CHECK(diff["only_before"].empty());  // each key stands once
+  CHECK(diff["only_after"].empty());
   for (const Json& warning : diff["warnings"]) CHECK(contains(warning, "busy"));
   for (const Json& row : diff["rows"]) CHECK(row["ratio"] == doctest::Approx(1));
 }
