@@ -50,6 +50,8 @@ std::span<const Command> all_commands() {
        run_bench_all},
       {"bench diff", "compare two saved documents row by row", "tapedeck bench diff before.json after.json",
        run_bench_diff},
+      {"fit", "fit the scaling law to runs of several batch sizes: the critical batch size, and how sure it is",
+       "tapedeck fit runs.csv", run_fit},
       {"data list", "name the data sets", "tapedeck data list", run_data_list},
       {"data info", "describe a data set, its splits and its order", "tapedeck data info digits --order 0",
        run_data_info},

@@ -100,6 +100,7 @@ struct Config {
   // Of single commands
   std::string preset, side_a, side_b;    // compare
   int64_t seeds = 5;                     // compare
+  std::string file;                      // fit: the runs
   std::string run;                       // evaluate, export: the run folder, or a weights file in it
   std::string predictions;               // evaluate: file to write, empty: none
   std::string split = "test";            // evaluate: train, validation, test, all

@@ -29,6 +29,8 @@ const Option kOptions[] = {
      .help = "file that a bench saved", .form = Option::Form::positional},
     {.name = "after", .member = &C::side_b, .commands = kBenchDiff,
      .help = "another one, measured later", .form = Option::Form::positional},
+    {.name = "file", .member = &C::file, .commands = kFit,
+     .help = "CSV file, a run a line: batch, and steps or cost", .form = Option::Form::positional},
     {.name = "preset", .member = &C::preset, .commands = kCompare,
      .help = "the two sides by one word", .choices = "precision|recompute|fused|device|graph", .form = Option::Form::word},
     {.name = "a", .member = &C::side_a, .commands = kCompare,
@@ -177,8 +179,8 @@ const Option kOptions[] = {
      .synonyms = "max-memory", .form = Option::Form::size, .resume = Resume::free},
 
     // The run and its output
-    {.name = "seed", .member = &C::seed, .commands = kRuns | kGradcheck | kBench | kDataInfo | kGenerate,
-     .help = "of initial weights, order and dropout together; generate: of the choices", .range = {0, kMost}, .synonyms = "random-seed"},
+    {.name = "seed", .member = &C::seed, .commands = kRuns | kGradcheck | kBench | kDataInfo | kGenerate | kFit,
+     .help = "of initial weights, order and dropout together; generate: of the choices; fit: of the bootstrap", .range = {0, kMost}, .synonyms = "random-seed"},
     {.name = "repeat", .member = &C::repeat, .commands = kTrain,
      .help = "runs, with seeds seed, seed + 1, …", .range = {1, 100000}, .synonyms = "repeats runs num-seeds"},
     {.name = "out", .member = &C::out, .commands = kTrain | kProfile,
@@ -199,7 +201,7 @@ const Option kOptions[] = {
      .resume = Resume::free},
     {.name = "dry-run", .member = &C::dry_run, .commands = kTrain,
      .help = "print the options in effect and what a step costs, train nothing", .of_one_run = true},
-    {.name = "json", .member = &C::json, .commands = kComputes | kBenchDiff | kInfo | kDataList | kDataInfo | kDataConvert | kExport,
+    {.name = "json", .member = &C::json, .commands = kComputes | kBenchDiff | kFit | kInfo | kDataList | kDataInfo | kDataConvert | kExport,
      .help = "print one JSON document", .resume = Resume::own},
     {.name = "quiet", .member = &C::quiet, .commands = kComputes | kDataConvert | kDataFetch,
      .help = "no progress", .synonyms = "silent", .resume = Resume::own},

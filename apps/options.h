@@ -37,7 +37,8 @@ enum CommandBit : unsigned {
   kBenchThreads = 16777216,
   kBenchTransfer = 33554432,
   kBenchDiff = 67108864,
-  kBenchAll = 134217728
+  kBenchAll = 134217728,
+  kFit = 268435456
 };
 unsigned command_bit(std::string_view command);  // "data info" -> kDataInfo; 0 for a command that takes no option
 

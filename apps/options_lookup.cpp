@@ -46,7 +46,8 @@ unsigned command_bit(std::string_view command) {
                {"bench threads", kBenchThreads},
                {"bench transfer", kBenchTransfer},
                {"bench diff", kBenchDiff},
-               {"bench all", kBenchAll}};
+               {"bench all", kBenchAll},
+               {"fit", kFit}};
   for (const auto& [name, bit] : kBits)
     if (name == command) return bit;
   return 0;
