@@ -303,25 +303,6 @@ TEST_CASE("profile: nothing is recorded outside of a window's steps") {
   CHECK(session.tracer().kernels().size() == 2);  // those of the warm-up are gone
 }
 
-TEST_CASE("a tool that watches from outside is told of ranges and ops in their order, and keeps nothing") {
-  static std::vector<std::string> told;
-  told.clear();
-  static const OutsideTool tool = {[](const char* name) { told.push_back(std::string("+") + name); },
-                                   [] { told.push_back("-"); }, [](const char* name) { told.push_back(name); }};
-  {
-    const ToldOutside outside(&tool);
-    const Range forward("forward");
-    const Scope layer("layer");
-    softmax(ones());
-    const TracedOp update("adam");
-    CHECK(static_cast<bool>(update));
-  }
-  CHECK(told == std::vector<std::string>{"+forward", "+layer", "softmax", "+adam", "-", "-", "-"});
-  CHECK(Tracer::current() == nullptr);
-  const ToldOutside none(nullptr);
-  CHECK(Tracer::current() == nullptr);
-}
-
 TEST_CASE("on a GPU: CUPTI tells of each kernel, or there is a reason, and times add up either way") {
   if (test::no_gpu()) return;
   std::string why;
