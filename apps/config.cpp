@@ -23,6 +23,13 @@ const DataKind* data_kind(const Config& c) {
   return c.command == "data info" && is_bare_file(c.data) ? nullptr : parse_data(c.data).kind;
 }
 
+bool has_momentum(const Config& c) { return c.optimizer == "momentum" || c.optimizer == "lars"; }
+
+double decay_of(std::string_view optimizer) {
+  if (optimizer == "adamw" || optimizer == "lamb") return 0.01;
+  return optimizer == "lars" ? 1e-4 : 0;
+}
+
 // Defaults that depend on other options.
 void fill_defaults(Config& c) {
   const bool is_train = c.command == "train" || c.command == "profile";
@@ -73,8 +80,8 @@ void fill_defaults(Config& c) {
              : text                                                     ? 12
                                                                         : 32);
   unless_set("threads", c.threads, allowed_cores());
-  unless_set("weight-decay", c.weight_decay, c.optimizer == "adamw" ? 0.01 : 0.0);
-  if (c.optimizer == "momentum" && !c.momentum) c.momentum = 0.9;
+  unless_set("weight-decay", c.weight_decay, decay_of(c.optimizer));
+  if (has_momentum(c) && !c.momentum) c.momentum = 0.9;
   if (kind && !kind->fixed_split) {
     if (!c.validation) c.validation = 0.1;
     if (!c.test && !kind->by_place) c.test = 0.1;
@@ -141,9 +148,10 @@ void check_together(Config& c) {
   if (c.command.starts_with("bench") && c.recompute.kind == Recompute::Kind::budget)
     throw UsageError(fmt::format("--recompute {}: {} measures several batches: use none, blocks or every=K",
                                  to_text(c.recompute), c.command));
-  if (c.optimizer != "momentum")
-    exclude(c, "momentum", c.momentum, "optimizer",
-            fmt::format("--optimizer {} has none; use --optimizer momentum or leave it out", c.optimizer).c_str());
+  if (!has_momentum(c))
+    exclude(
+        c, "momentum", c.momentum, "optimizer",
+        fmt::format("--optimizer {} has none; use --optimizer momentum or lars, or leave it out", c.optimizer).c_str());
   const DataKind* kind = data_kind(c);
   for (const char* option : {"context", "bytes"})
     if (kind && kind->name != "text" && c.origin(option) >= Origin::flag)

@@ -67,10 +67,10 @@ struct Config {
   int64_t log_every = 100;                      // steps
 
   // Optimizer
-  std::string optimizer = "adam";  // sgd, momentum, adam, adamw
+  std::string optimizer = "adam";  // sgd, momentum, adam, adamw, lars, lamb
   double lr = 1e-3;
-  std::optional<double> momentum;   // set for --optimizer momentum only
-  double weight_decay = 0;          // adamw: 0.01
+  std::optional<double> momentum;   // set for --optimizer momentum and lars only
+  double weight_decay = 0;          // adamw, lamb: 0.01; lars: 1e-4
   std::string schedule = "cosine";  // constant, linear, cosine; constant when there is a target
   int64_t warmup = 0;               // steps
   std::optional<double> clip;       // largest gradient norm

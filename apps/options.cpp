@@ -130,15 +130,15 @@ const Option kOptions[] = {
 
     // Optimizer
     {.name = "optimizer", .member = &C::optimizer, .commands = kRuns | kBench,
-     .help = "update rule", .choices = "sgd|momentum|adam|adamw", .fallback = "adam; gpt adamw",
+     .help = "update rule", .choices = "sgd|momentum|adam|adamw|lars|lamb", .fallback = "adam; gpt adamw",
      .synonyms = "optim"},
     {.name = "lr", .member = &C::lr, .commands = kRuns | kSteps,
      .help = "learning rate", .range = {.low = 0, .low_open = true}, .synonyms = "learning-rate rate step-size"},
     {.name = "momentum", .member = &C::momentum, .commands = kRuns,
-     .help = "decay of the velocity (momentum only)", .range = {.low = 0, .high = 1, .high_open = true},
+     .help = "decay of the velocity (momentum and lars only)", .range = {.low = 0, .high = 1, .high_open = true},
      .fallback = "0.9"},
     {.name = "weight-decay", .member = &C::weight_decay, .commands = kRuns,
-     .help = "adamw: decoupled; others: added to the gradient", .range = {.low = 0}, .fallback = "0; adamw 0.01",
+     .help = "adamw, lamb: decoupled; others: added to the gradient", .range = {.low = 0}, .fallback = "0; adamw, lamb 0.01; lars 1e-4",
      .synonyms = "decay l2 wd"},
     {.name = "schedule", .member = &C::schedule, .commands = kRuns,
      .help = "of the rate, down to a tenth of it", .choices = "constant|linear|cosine",

@@ -38,7 +38,8 @@ constexpr Counted counted[] = {
     {"embedding", 0, 1},     {"linear", 0, 1},
 };
 constexpr Counted updates[] = {
-    {"gradient norm", 2, 0}, {"sgd", 4, 0}, {"momentum", 6, 0}, {"adam", 14, 0}, {"adamw", 16, 0}, {"made again", 5, 0},
+    {"gradient norm", 2, 0}, {"sgd", 4, 0},   {"momentum", 6, 0}, {"adam", 14, 0},
+    {"adamw", 16, 0},        {"lars", 11, 0}, {"lamb", 32, 0},    {"made again", 5, 0},
 };
 
 bool is_range(const Span& span) { return span.kind == Span::Kind::range || span.kind == Span::Kind::scope; }

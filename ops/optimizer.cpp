@@ -4,8 +4,10 @@
 //   adam      m = β₁ m + (1−β₁) g    w −= rate · (m / (1−β₁ᵗ)) / (√(v / (1−β₂ᵗ)) + ε)   [Kingma & Ba 2015]
 //             v = β₂ v + (1−β₂) g²
 //   adamw     as adam, and w −= rate · λ w                                              [Loshchilov & Hutter 2019]
+//   lars, lamb   layerwise.h
 #include "ops/optimizer.h"
 
+#include <algorithm>
 #include <cmath>
 #include <optional>
 
@@ -157,7 +159,7 @@ struct AdamStep {
 };
 
 const char* name(OptimizerRule::Kind kind) {
-  constexpr const char* names[] = {"sgd", "momentum", "adam", "adamw"};
+  constexpr const char* names[] = {"sgd", "momentum", "adam", "adamw", "lars", "lamb"};
   return names[static_cast<int>(kind)];
 }
 
@@ -177,7 +179,9 @@ OptimizerRule::Kind find_optimizer(std::string_view wanted) {
   if (wanted == "momentum") return OptimizerRule::Kind::momentum;
   if (wanted == "adam") return OptimizerRule::Kind::adam;
   if (wanted == "adamw") return OptimizerRule::Kind::adamw;
-  throw UsageError(text("optimizer {}: unknown, use sgd, momentum, adam or adamw", wanted));
+  if (wanted == "lars") return OptimizerRule::Kind::lars;
+  if (wanted == "lamb") return OptimizerRule::Kind::lamb;
+  throw UsageError(text("optimizer {}: unknown, use sgd, momentum, adam, adamw, lars or lamb", wanted));
 }
 
 Optimizer::Optimizer(ParameterSet& parameters, const OptimizerRule& rule)
@@ -187,10 +191,14 @@ Optimizer::Optimizer(ParameterSet& parameters, const OptimizerRule& rule, const 
     : parameters_(parameters), rule_(rule), state_(state) {
   const Scope scope("optimizer");
   const Tensor& values = parameters.values();
-  const bool adam = rule.kind == OptimizerRule::Kind::adam || rule.kind == OptimizerRule::Kind::adamw;
-  if (adam || rule.kind == OptimizerRule::Kind::momentum)
-    first_ = Tensor::full(values.shape, values.dtype, values.device(), 0);
-  if (adam) second_ = Tensor::full(values.shape, values.dtype, values.device(), 0);
+  using Kind = OptimizerRule::Kind;
+  const auto is_one_of = [&](std::initializer_list<Kind> kinds) {
+    return std::find(kinds.begin(), kinds.end(), rule.kind) != kinds.end();
+  };
+  if (rule.kind != Kind::sgd) first_ = Tensor::full(values.shape, values.dtype, values.device(), 0);
+  if (is_one_of({Kind::adam, Kind::adamw, Kind::lamb}))
+    second_ = Tensor::full(values.shape, values.dtype, values.device(), 0);
+  if (is_one_of({Kind::lars, Kind::lamb})) layerwise_.emplace(parameters);
 }
 
 std::vector<std::pair<std::string, Tensor>> Optimizer::moments() const {
@@ -231,7 +239,12 @@ void Optimizer::advance(const StepPlan& plan) {
          Decide<T>{g.ptr<T>(), sums.ptr<double>(), state, plan, Acc<T>(rule_.clip), rule_.beta1, rule_.beta2, g.count(),
                    sums.count()});
     traced.emplace(name(rule_.kind));
-    trace(*traced, w, 3 + 2 * static_cast<int>(moments().size()));  // all are read, and but for g written
+    const int again = layerwise_ ? 2 : 0;                                   // their norms come first
+    trace(*traced, w, 3 + again + 2 * static_cast<int>(moments().size()));  // all are read, and but for g written
+    if (layerwise_) {
+      layerwise_->advance(rule_, state, first_, second_);
+      return;
+    }
     const Update<T> update{w.ptr<T>(), g.ptr<T>(), state, Acc<T>(rule_.weight_decay), w.count(), parameters_.decayed()};
     if (second_)
       rows(w.device(), chunks(w),

@@ -3,9 +3,11 @@
 // the loss scale on; the update reads that from the StepState and changes nothing at all where norm or loss is not
 // finite.
 #pragma once
+#include <optional>
 #include <string_view>
 
 #include "engine/device_value.h"
+#include "ops/layerwise.h"
 #include "ops/parameter.h"
 #include "ops/schedule.h"
 #include "ops/step_state.h"
@@ -13,12 +15,13 @@
 namespace tapedeck {
 
 struct OptimizerRule {
-  enum class Kind : uint8_t { sgd, momentum, adam, adamw };
+  enum class Kind : uint8_t { sgd, momentum, adam, adamw, lars, lamb };
   Kind kind = Kind::adam;
-  double momentum = 0.9;              // of momentum
-  double beta1 = 0.9, beta2 = 0.999;  // of adam and adamw
+  double momentum = 0.9;              // of momentum and lars
+  double beta1 = 0.9, beta2 = 0.999;  // of adam, adamw and lamb
   double epsilon = 1e-8;
-  double weight_decay = 0;  // of matrices only; adamw shrinks the weights, the others add it to the gradient
+  double weight_decay = 0;  // of matrices only; adamw shrinks the weights, lamb adds to r, the others to the gradient
+  double trust = 0.001;     // η of lars  [You, Gitman & Ginsburg 2017, §4.2]
   double clip = 0;          // the longest gradient norm let through; 0 does not clip
 };
 OptimizerRule::Kind find_optimizer(std::string_view name);  // throws UsageError naming the known ones
@@ -59,7 +62,8 @@ class Optimizer {
  private:
   ParameterSet& parameters_;
   OptimizerRule rule_;
-  Tensor first_, second_;  // momentum or first moment; second moment
+  Tensor first_, second_;               // momentum or first moment; second moment
+  std::optional<Layerwise> layerwise_;  // of lars and lamb
   DeviceValue<StepState> state_;
 };
 

@@ -101,7 +101,7 @@ TEST_CASE("five steps: rate, corrections, clipping and counts are those of a loo
 // Fault: a step count that goes on when a step is skipped, so that Adam's corrections are those of another step.
 TEST_CASE("a step that is not finite changes no weight and no moment, is not counted, and the next goes on") {
   for (const Device device : test::all_devices())
-    for (const char* kind : {"momentum", "adamw"})
+    for (const char* kind : {"momentum", "adamw", "lars", "lamb"})
       for (const Spoilt& spoilt : {Spoilt{NAN, 1}, {INFINITY, 1}, {1, NAN}, {1, -INFINITY}}) {
         INFO(kind << " with gradient " << spoilt.gradient << " and loss " << spoilt.loss << " on " << name(device));
         const OptimizerRule rule{.kind = find_optimizer(kind)};

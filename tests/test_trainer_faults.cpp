@@ -94,7 +94,7 @@ TEST_CASE("weights that overflow are never saved") {
 
 // Fault: one element that is inf or NaN in an otherwise good gradient.
 TEST_CASE("one infinite or missing number in the gradient leaves weights, moments and step count alone") {
-  for (const char* kind : {"sgd", "momentum", "adam", "adamw"})
+  for (const char* kind : {"sgd", "momentum", "adam", "adamw", "lars", "lamb"})
     for (const float bad : {INFINITY, NAN}) {
       INFO(kind << " with " << bad);
       Training training({{"data", "blobs"}, {"hidden", "8"}, {"optimizer", kind}, {"clip", "1"}, {"steps", "1"}});

@@ -42,6 +42,7 @@ struct Plain {
   bool matrix;
   void step(double rate, int t, double factor, bool reached) {
     using Kind = OptimizerRule::Kind;
+    if (rule.kind == Kind::lars || rule.kind == Kind::lamb) return layerwise(rate, t, factor, reached);
     m.resize(w.size());
     v.resize(w.size());
     for (size_t i = 0; i < w.size(); ++i) {
@@ -59,6 +60,38 @@ struct Plain {
         if (rule.kind == Kind::adamw) w[i] -= rate * decay * before;
         w[i] -= rate * (m[i] / (1 - std::pow(rule.beta1, t + 1))) /
                 (std::sqrt(v[i] / (1 - std::pow(rule.beta2, t + 1))) + rule.epsilon);
+      }
+    }
+  }
+
+  // Two passes: the direction of every number, then a step as long as the norms say.
+  void layerwise(double rate, int t, double factor, bool reached) {
+    const bool lamb = rule.kind == OptimizerRule::Kind::lamb;
+    const double decay = matrix ? rule.weight_decay : 0;
+    m.resize(w.size());
+    v.resize(w.size());
+    std::vector<double> direction(w.size());
+    double ww = 0, gg = 0, rr = 0;
+    for (size_t i = 0; i < w.size(); ++i) {
+      const double g = reached ? factor * slope(i, t) : 0;
+      direction[i] = g + decay * w[i];
+      if (lamb) {
+        m[i] = rule.beta1 * m[i] + (1 - rule.beta1) * g;
+        v[i] = rule.beta2 * v[i] + (1 - rule.beta2) * g * g;
+        direction[i] = m[i] / (1 - std::pow(rule.beta1, t + 1)) /
+                           (std::sqrt(v[i] / (1 - std::pow(rule.beta2, t + 1))) + rule.epsilon) +
+                       decay * w[i];
+      }
+      ww += w[i] * w[i], gg += g * g, rr += direction[i] * direction[i];
+    }
+    const double length = std::sqrt(ww), below = lamb ? std::sqrt(rr) : std::sqrt(gg) + rule.weight_decay * length;
+    const double ratio = matrix && length > 0 && (lamb ? rr : gg) > 0 ? (lamb ? 1 : rule.trust) * length / below : 1;
+    for (size_t i = 0; i < w.size(); ++i) {
+      if (lamb) {
+        w[i] -= rate * ratio * direction[i];
+      } else {
+        m[i] = rule.momentum * m[i] + rate * ratio * direction[i];
+        w[i] -= m[i];
       }
     }
   }
@@ -102,7 +135,7 @@ struct Two : Module {  // two weights that begin at 0
 
 TEST_CASE("optimizers do what their formulas say, for five steps, with and without decay and clipping") {
   for (const Device device : test::all_devices())
-    for (const char* kind : {"sgd", "momentum", "adam", "adamw"})
+    for (const char* kind : {"sgd", "momentum", "adam", "adamw", "lars", "lamb"})
       for (const double decay : {0.0, 0.1})
         for (const double clip : {0.0, 2.0}) {
           INFO(kind << ", decay " << decay << ", clip " << clip << " on " << name(device));
@@ -112,7 +145,8 @@ TEST_CASE("optimizers do what their formulas say, for five steps, with and witho
           rule.clip = clip;
           CHECK(compare(rule, device) < 1e-13);  // 5 steps of numbers about 1, some 10 roundings of 1.1e-16 each
         }
-  CHECK_THROWS_WITH_AS(find_optimizer("sdg"), doctest::Contains("sgd, momentum, adam or adamw"), UsageError);
+  CHECK_THROWS_WITH_AS(find_optimizer("sdg"), doctest::Contains("sgd, momentum, adam, adamw, lars or lamb"),
+                       UsageError);
 }
 
 TEST_CASE("weight decay touches matrices alone, and adamw's does not pass through the moments") {
@@ -132,6 +166,55 @@ TEST_CASE("weight decay touches matrices alone, and adamw's does not pass throug
     CHECK(decayed != matrix);
     for (size_t i = 0; i < matrix.size(); ++i)
       if (rule.kind != OptimizerRule::Kind::adam) CHECK(decayed[i] == doctest::Approx(0.95 * matrix[i]));
+  }
+}
+
+TEST_CASE("lars and lamb: a matrix moves by a share of its own length, whatever the size of the gradient") {
+  for (const Device device : test::all_devices())
+    for (const char* kind : {"lars", "lamb"}) {
+      std::vector<double> moved;
+      for (const double size : {1.0, 1000.0}) {
+        Parts parts;
+        ParameterSet parameters(parts, device, DType::f64, 3);
+        OptimizerRule rule;
+        rule.kind = find_optimizer(kind);
+        Optimizer optimizer(parameters, rule);
+        const std::vector<double> before = parts.matrix.value.doubles();
+        parameters.forget_gradients();
+        {
+          Tape tape;
+          const Tensor numbers = Tensor::full(parts.matrix.shape, DType::f64, device, size);
+          tape.backward(sum(mul(parts.matrix.value, numbers)));
+        }
+        optimizer.step(0.1);
+        double length = 0, way = 0;
+        const std::vector<double> after = parts.matrix.value.doubles();
+        for (size_t i = 0; i < before.size(); ++i) {
+          length += before[i] * before[i];
+          way += (after[i] - before[i]) * (after[i] - before[i]);
+        }
+        moved.push_back(std::sqrt(way / length));
+      }
+      INFO(kind << " on " << name(device));
+      CHECK(moved[0] == doctest::Approx(kind == std::string("lars") ? 0.1 * 0.001 : 0.1));
+      CHECK(moved[1] == doctest::Approx(moved[0]));
+    }
+}
+
+TEST_CASE("lars and lamb: a matrix of zeros begins to move") {
+  for (const char* kind : {"lars", "lamb"}) {
+    Two two;
+    ParameterSet parameters(two, Device::cpu, DType::f64, 1);
+    OptimizerRule rule;
+    rule.kind = find_optimizer(kind);
+    Optimizer optimizer(parameters, rule);
+    parameters.forget_gradients();
+    {
+      Tape tape;
+      tape.backward(sum(two.weight.value));
+    }
+    optimizer.step(0.1);
+    for (const double w : two.weight.value.doubles()) CHECK(w == doctest::Approx(-0.1));
   }
 }
 
