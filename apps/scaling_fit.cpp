@@ -53,7 +53,9 @@ std::vector<std::string> reasons(const ScalingFit& fit) {
   const auto sizes =
       std::count_if(fit.rows.begin(), fit.rows.end(), [](const SizeRow& row) { return row.reached > 0; });
   if (sizes < kFewSizes)
-    out.push_back(fmt::format("{} batch sizes, of which a bootstrap makes few different draws; wants {} or more", sizes,
+    out.push_back(fmt::format("{} batch sizes, of which {}; wants {} or more", sizes,
+                              sizes == 3 ? "every draw has all, so that the interval knows nothing of how they scatter"
+                                         : "a bootstrap makes few different draws",
                               kFewSizes));
   const Bounds& b = fit.bootstrap.b_crit;
   if (!(b.high <= kWide * b.low))
@@ -70,7 +72,7 @@ std::vector<std::string> reasons(const ScalingFit& fit) {
 
 std::string three_digits(double x) {
   if (std::isinf(x)) return "infinity";
-  if (std::abs(x) < 1000) return fmt::format("{:.3g}", x);
+  if (std::abs(x) < 1000 || std::abs(x) > 1e9) return fmt::format("{:.3g}", x);
   const double unit = std::pow(10, std::floor(std::log10(std::abs(x))) - 2);
   return fmt::format("{:.0f}", std::round(x / unit) * unit);
 }
@@ -88,24 +90,29 @@ std::string ScalingFit::verdict() const {
 
 std::vector<std::string> ScalingFit::warnings() const {
   std::vector<std::string> out;
-  const std::string smallest = three_digits(law.b_crit / 4), largest = three_digits(2 * law.b_crit);
-  if (!sides.above)
+  const auto bound = [](const char* side, double b_crit) {
+    return b_crit > 0 && std::isfinite(b_crit)
+               ? fmt::format(". One-sided: B_crit is at {} {} (95 %)", side, three_digits(b_crit))
+               : "";
+  };
+  const std::string at_least = bound("least", bootstrap.at_least), at_most = bound("most", bootstrap.at_most);
+  if (law.end == ScalingLaw::End::no_floor)
+    out.push_back("extrapolated: steps fall like 1/B at all sizes, larger ones are needed to find B_crit" + at_least);
+  else if (!sides.above)
     out.push_back(
         fmt::format("extrapolated: no size of {} (2 B_crit) or more reached the target, so the curve is not "
-                    "seen to flatten. One-sided: B_crit is at least {} (95 %)",
-                    largest, three_digits(bootstrap.at_least)));
-  if (!sides.below)
+                    "seen to flatten{}",
+                    three_digits(2 * law.b_crit), at_least));
+  if (law.end == ScalingLaw::End::flat)
+    out.push_back("extrapolated: steps are the same at all sizes, smaller ones are needed to find B_crit" + at_most);
+  else if (!sides.below)
     out.push_back(
         fmt::format("extrapolated: no size of {} (B_crit/4) or less reached the target, so the curve is not "
-                    "seen to fall like 1/B. One-sided: B_crit is at most {} (95 %)",
-                    smallest, three_digits(bootstrap.at_most)));
+                    "seen to fall like 1/B{}",
+                    three_digits(law.b_crit / 4), at_most));
   std::string poor;
   for (const std::string& reason : why_poor) poor += (poor.empty() ? "poorly determined: " : "; ") + reason;
   if (!poor.empty()) out.push_back(poor);
-  if (law.end == ScalingLaw::End::no_floor)
-    out.push_back("steps fall like 1/B throughout: larger sizes are needed to find B_crit");
-  if (law.end == ScalingLaw::End::flat)
-    out.push_back("steps are the same at all sizes: smaller sizes are needed to find B_crit");
   if (!law.converged) out.push_back("the search for the maximum stopped before it had settled");
   return out;
 }

@@ -52,7 +52,9 @@ double typical(const SizeSample::Interval& run) {
 // Smin and σ as least squares have them for this B_crit, runs taken at their typical steps.
 Vector3 start_at(std::span<const SizeSample> sizes, double log_b_crit) {
   double n = 0, sum = 0, squares = 0;
-  const auto add = [&](double times, double off) { n += times, sum += times * off, squares += times * off * off; };
+  const auto add = [&](double times, double off) {
+    if (std::isfinite(off)) n += times, sum += times * off, squares += times * off * off;
+  };
   for (const SizeSample& size : sizes) {
     const double shape = std::log1p(std::exp(log_b_crit - size.log_batch));
     if (size.exact > 0) add(size.exact, size.mean - shape), squares += size.squares;

@@ -52,6 +52,7 @@ std::string law_text(const ScalingFit& fit) {
 }
 
 std::string definitions(double b_crit) {
+  if (b_crit == 0 || std::isinf(b_crit)) return "critical sizes: none, the curve does not bend\n";
   const CriticalSizes sizes = critical_sizes(b_crit);
   return fmt::format(
       "critical sizes by four definitions, on this curve:\n"

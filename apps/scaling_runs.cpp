@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <array>
 #include <cmath>
+#include <cstdlib>
 #include <limits>
 #include <optional>
 
@@ -85,7 +86,8 @@ class Line {
 
   std::optional<bool> reached() const {
     if (!columns_.at[kReached]) return std::nullopt;
-    const std::string_view word = text(kReached);
+    std::string word(text(kReached));  // pandas writes True, R TRUE
+    for (char& c : word) c = c >= 'A' && c <= 'Z' ? static_cast<char>(c - 'A' + 'a') : c;
     for (const char* yes : {"1", "yes", "true"})
       if (word == yes) return true;
     for (const char* no : {"0", "no", "false"})
