@@ -89,16 +89,19 @@ std::string time_text(const ScalingFit& fit) {
     out += "  examples cost nothing at these sizes: the larger the batch, the faster\n";
   else if (t.cost.fixed == 0)
     out += "  a step costs nothing but its examples: the smaller the batch, the faster\n";
+  else if (fit.law.end != ScalingLaw::End::none)
+    out += "  the fastest size: n/a, the curve of steps does not bend\n";
   else
-    out += fmt::format("  T(B) = (Smin + Emin/B)(a + c·B) is least at B* = {}: {}\n", three_digits(t.best_batch),
-                       seconds_text(t.best_seconds));
+    out += fmt::format("  T(B) = (Smin + Emin/B)(a + c·B) is least at B* = {}: {}{}\n", three_digits(t.best_batch),
+                       seconds_text(t.best_seconds),
+                       t.best_batch < t.smallest || t.best_batch > t.largest ? ", outside of the sizes here" : "");
   if (!t.measured) return out + "  measured: at no size did most runs reach the target\n";
   return out + fmt::format("  measured: least median {} at batch {:.0f}, where the law says {} ({:+.1f} %)\n",
                            seconds_text(t.measured_seconds), t.measured_batch, seconds_text(t.predicted_there),
                            100 * (t.predicted_there / t.measured_seconds - 1));
 }
 
-// JSON has no infinity, and 0 stands for "no size small enough".
+// JSON has no infinity.
 Json number(double x) { return std::isfinite(x) ? Json(x) : Json(); }
 Json bounds_json(const Bounds& bounds) { return {{"low", number(bounds.low)}, {"high", number(bounds.high)}}; }
 
@@ -113,12 +116,13 @@ Json row_json(const SizeRow& row) {
           {"log_residual", row.residual ? Json(*row.residual) : Json()}};
 }
 
-Json time_json(const TimeLaw& t) {
+Json time_json(const TimeLaw& t, const ScalingLaw& law) {
+  const bool bends = law.end == ScalingLaw::End::none;
   return {{"a_seconds", t.cost.fixed},
           {"c_seconds_per_example", t.cost.per_example},
           {"runs", t.runs},
-          {"best_batch", number(t.best_batch)},
-          {"best_seconds", number(t.best_seconds)},
+          {"best_batch", bends ? number(t.best_batch) : Json()},
+          {"best_seconds", bends ? number(t.best_seconds) : Json()},
           {"measured_batch", t.measured ? Json(t.measured_batch) : Json()},
           {"measured_seconds", t.measured ? Json(t.measured_seconds) : Json()},
           {"predicted_seconds_there", t.measured ? Json(t.predicted_there) : Json()}};
@@ -150,7 +154,7 @@ Json fit_json(const ScalingFit& fit) {
         {"fifth_more_examples", number(sizes.fifth_more)},
         {"ninety_percent_efficient", number(sizes.ninety_efficient)},
         {"within_tenth_of_smin", number(sizes.near_smin)}}},
-      {"wall_clock", fit.time ? time_json(*fit.time) : Json()},
+      {"wall_clock", fit.time ? time_json(*fit.time, fit.law) : Json()},
       {"warnings", fit.warnings()},
       {"rows", Json::array()}};
   for (const SizeRow& row : fit.rows) out["rows"].push_back(row_json(row));

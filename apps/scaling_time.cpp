@@ -22,7 +22,7 @@ std::optional<TimeLaw> fit_time(std::span<const ScalingRun> runs, const ScalingL
       ++out.runs;
     }
   if (by_size.size() < 2) return std::nullopt;
-  out.sizes = by_size.size();
+  out.sizes = by_size.size(), out.smallest = by_size.begin()->first, out.largest = by_size.rbegin()->first;
 
   std::vector<double> batches, steps;
   for (const auto& [batch, size] : by_size) batches.push_back(batch), steps.push_back(median(size.step));

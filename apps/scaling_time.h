@@ -14,6 +14,7 @@ namespace tapedeck {
 struct TimeLaw {
   StepCost cost;                                    // seconds a step, fitted to the sizes' medians of seconds/steps
   size_t runs = 0, sizes = 0;                       // with seconds
+  double smallest = 0, largest = 0;                 // of these sizes
   double best_batch = 0, best_seconds = 0;          // B*, T*; infinite or 0 at an end, see above
   double measured_batch = 0, measured_seconds = 0;  // the size of the least median of seconds,
   double predicted_there = 0;                       // and what the law says of it

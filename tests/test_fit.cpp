@@ -1,5 +1,6 @@
 // tapedeck fit: files, reports, verdicts and refusals.
 #include <cmath>
+#include <functional>
 #include <vector>
 
 #include "apps/scaling_report.h"
@@ -180,7 +181,8 @@ TEST_CASE("fit: no bend at all is reported without infinities in the JSON") {
   const Json fit = outcome.json()["fit"];
   CHECK(fit["b_crit"]["value"].is_null());
   CHECK(fit["b_crit"]["high"].is_null());
-  CHECK(mentions(program({"fit", file}).out, {"infinity", "steps fall like 1/B at all sizes", "critical sizes: none", "extrapolated"}));
+  CHECK(mentions(program({"fit", file}).out,
+                 {"infinity", "steps fall like 1/B at all sizes", "critical sizes: none", "extrapolated"}));
 }
 
 TEST_CASE("fit: runs that missed, seconds and the clock are in the report") {
@@ -199,6 +201,25 @@ TEST_CASE("fit: runs that missed, seconds and the clock are in the report") {
                                "37 runs count as intervals between two evaluations, 5 that missed as beyond their cap",
                                "a + c·B = 0.01 s + 0.0005 s an example (medians of 6 sizes, n = 42 runs)",
                                "is least at B* = ", "measured: least median "}));
+}
+
+TEST_CASE("fit: the fastest size is said to lie beyond the sizes, or not to be known where steps do not bend") {
+  const TemporaryFolder folder;
+  const auto clock = [&](const std::function<double(double)>& steps, double per_example) {
+    std::string text = "batch,steps,seconds\n";
+    for (const double batch : {8.0, 16.0, 32.0, 64.0, 128.0})
+      text += std::to_string(batch) + "," + std::to_string(steps(batch)) + "," +
+              std::to_string(steps(batch) * (0.01 + per_example * batch)) + "\n";
+    return fit_runs(read_scaling_runs(written(folder, text)), 1, "runs.csv", 100);
+  };
+  const auto bending = [](double batch) { return 100 + 6400 / batch; };  // B_crit = 64
+  CHECK(mentions(fit_text(clock(bending, 0.01 / 64)), {"is least at B* = 64: ", "at batch 64, where the law says"}));
+  CHECK_FALSE(contains(fit_text(clock(bending, 0.01 / 64)), "outside of the sizes here"));
+  CHECK(mentions(fit_text(clock(bending, 1e-6)), {"is least at B* = 800: ", "outside of the sizes here"}));
+  CHECK(mentions(fit_text(clock(bending, 0)), {"the larger the batch, the faster"}));
+  const ScalingFit straight = clock([](double batch) { return 6400 / batch; }, 1e-4);
+  CHECK(mentions(fit_text(straight), {"the fastest size: n/a"}));
+  CHECK(fit_json(straight)["wall_clock"]["best_batch"].is_null());
 }
 
 TEST_CASE("fit: public convergence points give the published figures") {
