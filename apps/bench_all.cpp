@@ -87,14 +87,16 @@ int run_bench_all(const Config& config) {
                                       [&](const Command& one) { return one.name == std::string_view(bench.command); });
     BenchDocuments documents;  // whatever it measured before it failed is among them
     try {
-      command->run(config_of(bench, config));
+      const int its_code = command->run(config_of(bench, config));
+      if (its_code == exit_interrupted) return its_code;
+      if (its_code != exit_done) fail(bench.command, text("ended with exit code {}", its_code), its_code);
     } catch (const OutOfMemory& e) {
       fail(bench.command, e.what(), exit_out_of_memory);
     } catch (const std::bad_alloc&) {
       fail(bench.command, "the system gave no more memory", exit_out_of_memory);
     } catch (const Diverged& e) {
       fail(bench.command, e.what(), exit_diverged);
-    } catch (const Error& e) {
+    } catch (const std::exception& e) {
       fail(bench.command, e.what(), exit_failed);
     }
     for (Json& part : documents.taken()) {

@@ -6,7 +6,6 @@
 #include <algorithm>
 #include <memory>
 #include <optional>
-#include <set>
 
 #include "apps/bench_report.h"
 #include "apps/bench_turns.h"
@@ -85,7 +84,8 @@ std::string fit_text(const std::optional<StepCost>& cost) {
 }  // namespace
 
 int run_bench_batch(const Config& config) {
-  const std::set<int64_t> batches(config.batches.begin(), config.batches.end());
+  std::vector<int64_t> batches = config.batches;
+  std::sort(batches.begin(), batches.end());
   if (batches.size() < 2)
     throw UsageError(fmt::format("--batches {}: a cost a + c·B needs two sizes or more", config.batches[0]));
   const Device device = prepare_machine(config);
@@ -96,12 +96,11 @@ int run_bench_batch(const Config& config) {
   std::vector<Entry> entries;
   for (const int64_t batch : batches) entries.push_back({batch});
   const auto size = [](const Entry& entry) { return fmt::format("batch {}", entry.batch); };
-  const auto drop = [&](auto&& gone) { std::erase_if(entries, gone); };
+  const auto drop_the_gone = [&] { std::erase_if(entries, [](const Entry& entry) { return !entry.bench; }); };
   for (Entry& entry : entries)
     turns.fit(size(entry),
               [&] { entry.bench = std::make_unique<StepBench>(config, entry.batch, device, config.graph == "on"); });
-  const auto without = [](const Entry& entry) { return !entry.bench; };
-  drop(without);
+  drop_the_gone();
   document["outputs_error"] = check_outputs(entries, find_precision(config));
   for (int64_t round = 0; round < config.rounds; ++round) {
     for (Entry& entry : entries) {
@@ -109,7 +108,7 @@ int run_bench_batch(const Config& config) {
       if (!turns.fit(size(entry), [&] { entry.bench->round(timed_steps(config, entry.batch, device)); }))
         entry.bench.reset();
     }
-    drop(without);
+    drop_the_gone();
   }
   std::vector<double> sizes, times;
   for (const Entry& entry : entries) {

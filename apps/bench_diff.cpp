@@ -7,6 +7,7 @@
 
 #include <iostream>
 #include <map>
+#include <set>
 
 #include "apps/bench_report.h"
 #include "apps/commands.h"
@@ -129,13 +130,13 @@ std::vector<std::string> differences(const Json& before, const Json& after) {
     compare("machine", what, what);
   // The command's own settings. How long it measured and where to changes no time, and the machine's part has said
   // which threads and device `auto` stood for.
-  std::map<std::string, bool> options;
+  std::set<std::string> options;
   for (const Json* document : {&before, &after})
     if (document->contains("config"))
-      for (const auto& [name, value] : (*document)["config"].items()) options[name] = true;
+      for (const auto& [name, value] : (*document)["config"].items()) options.insert(name);
   for (const char* free : {"rounds", "steps", "save", "json", "quiet", "threads", "device", "config", "memory-limit"})
     options.erase(free);
-  for (const auto& [name, none] : options) compare("config", name, name == "command" ? "bench" : "--" + name);
+  for (const std::string& name : options) compare("config", name, name == "command" ? "bench" : "--" + name);
   for (const auto& [document, when] : {std::pair(&before, "before"), std::pair(&after, "after")})
     if (const Json& load = (*document)["machine"].contains("load") ? (*document)["machine"]["load"] : Json();
         load.is_object() && load.contains("busy") && load["busy"] == true)

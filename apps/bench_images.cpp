@@ -53,7 +53,10 @@ int64_t size_of_file(const std::string& path) { return static_cast<int64_t>(std:
 
 }  // namespace
 
-BenchImages::Folder::Folder() : path((std::filesystem::temp_directory_path() / "tapedeck-bench-XXXXXX").string()) {
+BenchImages::Folder::Folder() {
+  std::error_code cause;
+  path = (std::filesystem::temp_directory_path(cause) / "tapedeck-bench-XXXXXX").string();
+  CHECK(!cause, "no folder for temporary files: {}; TMPDIR names one", cause.message());
   CHECK(mkdtemp(path.data()), "{}: cannot be made: {}; TMPDIR names another place", path, std::strerror(errno));
 }
 

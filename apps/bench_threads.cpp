@@ -64,12 +64,14 @@ int run_bench_threads(const Config& config) {
   for (const int64_t batch : config.batches) {
     const std::string size = fmt::format("batch {}", batch);
     std::vector<Entry> entries;
+    std::vector<double> of_one;  // the outputs by one thread
     const bool fits = turns.fit(size, [&] {
       for (const int64_t n : counts(config.threads)) {
         set_threads(static_cast<int>(n));
         Entry entry{n, std::make_unique<StepBench>(config, batch, device, false)};
         const std::vector<double> outputs = entry.bench->outputs();
-        if (!entries.empty()) entry.error = relative_error(outputs, entries[0].bench->outputs());
+        if (n == 1) of_one = outputs;
+        entry.error = relative_error(outputs, of_one);
         CHECK(entry.error <= 32 * eps(find_precision(config)),
               "bench threads: the outputs of {} threads are off those of one by {:.1e}", n, entry.error);
         entries.push_back(std::move(entry));

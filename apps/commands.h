@@ -20,7 +20,7 @@ int run_data_list(const Config& config);        // data_list.cpp
 int run_data_info(const Config& config);        // data_info.cpp
 int run_data_convert(const Config& config);     // data_convert.cpp
 int run_data_fetch(const Config& config);       // data_fetch.cpp
-int run_bench_step(const Config& config);       // bench.cpp
+int run_bench_step(const Config& config);       // bench_step.cpp
 int run_bench_loader(const Config& config);     // bench_loader.cpp
 int run_bench_launch(const Config& config);     // bench_launch.cpp
 int run_bench_precision(const Config& config);  // bench_precision.cpp

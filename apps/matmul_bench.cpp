@@ -48,8 +48,8 @@ MatmulBench::MatmulBench(int64_t size, Device device, DType dtype)
     return (steady_seconds() - begin) * 1e6;
   };
   first_us_ = call_us();
-  const double next_us = std::min(call_us(), call_us());
-  calls_ = std::clamp<int64_t>(static_cast<int64_t>(1000 / std::max(next_us, 0.01)), 1, 10'000);
+  const double next_us = std::max(std::min(call_us(), call_us()), 0.01);
+  calls_ = std::clamp<int64_t>(static_cast<int64_t>(1000 / next_us), 1, 10'000);
   a_few_ = std::clamp<int64_t>(static_cast<int64_t>(5e4 / (next_us * static_cast<double>(calls_))), 1, 20);
 }
 

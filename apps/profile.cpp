@@ -25,6 +25,7 @@
 #include "apps/trace_file.h"
 #include "apps/train_report.h"
 #include "apps/what_if.h"
+#include "data/byte_count.h"
 #include "engine/gpu.h"
 
 namespace tapedeck {
@@ -121,11 +122,17 @@ std::string title_of(const Config& config, const char* what) {
                      config.recompute.kind == Recompute::Kind::none ? "" : ", recompute " + to_text(config.recompute));
 }
 
-std::string write_files(const Result& r, const Learner& learner) {
+// `failed` is set where one cannot be written: that costs nobody the tables.
+std::string write_files(const Result& r, const Learner& learner, bool& failed) {
   std::string said;
-  const auto write = [&said](const std::string& file, const std::string& bytes, const char* what) {
-    write_file(file, bytes);
-    said += fmt::format("{} in {}\n", what, file);
+  const auto write = [&](const std::string& file, const std::string& bytes, const char* what) {
+    try {
+      write_file(file, bytes);
+      said += fmt::format("{} in {}\n", what, file);
+    } catch (const Error& e) {
+      std::cerr << fmt::format("tapedeck profile: {}\n", e.what());
+      failed = true;
+    }
   };
   if (!r.config.trace.empty()) {
     const TraceText trace = trace_text(r.session.tracer(), "training loop");
@@ -137,8 +144,8 @@ std::string write_files(const Result& r, const Learner& learner) {
       said += "the trace has no line for the threads that load: what they take is no logical time\n";
   }
   if (r.session.full())
-    said += fmt::format("the profiler is full: it holds 1,048,576 spans, those of the first {} steps of the window\n",
-                        r.session.steps().size());
+    said += fmt::format("the profiler is full: it holds {} spans, those of the first {} steps of the window\n",
+                        grouped(r.session.tracer().spans().size()), r.session.steps().size());
   if (!r.config.memory_picture.empty()) {
     const Inputs batch = r.problem.throw_away(r.config.batch);
     const FixedMemory fixed = {.parameters = learner.parameters.value_bytes(),
@@ -273,7 +280,8 @@ int run_profile(const Config& asked) {
   Result result{config, problem, device, session, profile_of(session.tracer(), peaks), peaks, {}};
   sort_rows(result.profile, config.sort);
   if (peaks) result.chains = memory_bound_chains(session.tracer(), *peaks);
-  const std::string said = write_files(result, trainer.learner());
+  bool unwritten = false;
+  const std::string said = write_files(result, trainer.learner(), unwritten);
   if (device == Device::cpu && !interrupted) try {
       result.overhead = measure_overhead(config, problem, device, dtype, Interruption::asked);
       interrupted = Interruption::asked();
@@ -281,7 +289,7 @@ int run_profile(const Config& asked) {
       std::cerr << "tapedeck profile: what profiling costs is not measured, which takes a second model\n";
     }
   print(result, load, said);
-  return interrupted ? exit_interrupted : session.over() ? exit_done : exit_failed;
+  return interrupted ? exit_interrupted : session.over() && !unwritten ? exit_done : exit_failed;
 }
 
 }  // namespace tapedeck

@@ -59,7 +59,7 @@ std::string ProfileSession::times() const {
 void ProfileSession::start_recording() {
   if (!recorder_ || std::exchange(recording_, true)) return;
   if (const std::string why = recorder_->start(); !why.empty())
-    throw Error("profile: " + why + ": it did so before this step");
+    throw Error("profile: " + why + ", though it took part in earlier steps: try again, or a --window with repeat=1");
 }
 
 void ProfileSession::begins(int64_t step) {

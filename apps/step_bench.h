@@ -1,5 +1,5 @@
-// StepBench: the training step of an MLP 784-512-512-10 on a fixed resident batch of made-up examples: forward,
-// backward, gradient norm, update. What `bench step` and `bench precision` time, round by round.
+// StepBench: the training step of an MLP (784, --hidden, 10) on a fixed resident batch of made-up examples: forward,
+// backward, gradient norm, update. What bench step, batch, precision and threads time, round by round.
 #pragma once
 #include <optional>
 #include <string>

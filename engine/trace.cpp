@@ -1,6 +1,7 @@
 #include "engine/trace.h"
 
 #include <algorithm>
+#include <atomic>
 #include <chrono>
 #include <mutex>
 #include <utility>
@@ -35,6 +36,12 @@ namespace {
 std::mutex watched_mutex;   // guards both
 Tracer* watched = nullptr;  // whose step other threads work beside
 std::vector<TracedBeside*> at_work;
+
+uint64_t number_of_this_thread() {  // the system's own numbers go to new threads again
+  static std::atomic<uint64_t> latest{0};
+  static thread_local const uint64_t mine = ++latest;
+  return mine;
+}
 }  // namespace
 
 // What goes on from one step into the next is cut where the tracing pauses: it has a part in each.
@@ -50,7 +57,7 @@ void Tracer::watch(Tracer* tracer) {
 
 void Tracer::add(const TracedBeside& work) {
   if (beside_.size() >= limit_) return;
-  const auto me = std::find(threads_.begin(), threads_.end(), work.thread_);
+  const auto me = std::find(threads_.begin(), threads_.end(), work.thread_);  // numbers that no later thread has again
   const auto place = me - threads_.begin();
   if (me == threads_.end()) threads_.push_back(work.thread_);
   beside_.push_back({work.name_, static_cast<int>(place) + 1, work.begin_, clock_()});
@@ -59,7 +66,7 @@ void Tracer::add(const TracedBeside& work) {
 Tracer::On::On(Tracer& tracer) : outer_(std::exchange(current_, &tracer)) { watch(&tracer); }
 Tracer::On::~On() { watch(current_ = outer_); }
 
-TracedBeside::TracedBeside(const char* name) : name_(name), thread_(std::this_thread::get_id()) {
+TracedBeside::TracedBeside(const char* name) : name_(name), thread_(number_of_this_thread()) {
   const std::lock_guard lock(watched_mutex);
   at_work.push_back(this);
   if (watched) begin_ = watched->clock_();
@@ -149,7 +156,12 @@ void Tracer::close() {
   const Frame frame = frames_.back();
   if (frame.mark < 0) return frames_.pop_back();
   settle(frame.span, frame.way);
-  const int32_t now = moment();
+  int32_t now = static_cast<int32_t>(moments_.size()) - 1;
+  try {
+    now = moment();
+  } catch (...) {  // destructors call this; a device that fails says so to whoever asks it next
+    full_ = true;
+  }
   frames_.pop_back();
   if (recorder_ && frames_.empty()) recorder_->unmark();
   const int32_t outer_span = frames_.empty() ? -1 : frames_.back().span;
@@ -271,7 +283,8 @@ void Tracer::clear(size_t spans, size_t moments) {
   const auto steps = static_cast<size_t>(std::count_if(spans_.begin(), spans_.end(), is_step));
   if (kernels_until_.size() > steps) kernels_until_.resize(steps);
   kernels_.resize(kernels_until_.empty() ? 0 : kernels_until_.back());
-  if (spans == 0) beside_.clear();
+  const double last = moments_.empty() ? 0 : moments_.back().host;
+  std::erase_if(beside_, [&](const SpanBeside& work) { return moments_.empty() || work.begin >= last; });
   saved_ = 0;
   last_op_ = -1;
   full_ = false;

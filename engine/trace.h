@@ -17,7 +17,6 @@
 #include <optional>
 #include <string>
 #include <string_view>
-#include <thread>
 #include <unordered_map>
 #include <vector>
 
@@ -167,7 +166,7 @@ class Tracer {
   std::vector<Span> spans_;
   std::vector<TraceMoment> moments_;
   std::vector<SpanBeside> beside_;
-  std::vector<std::thread::id> threads_;
+  std::vector<uint64_t> threads_;
   std::vector<Frame> frames_;
   std::vector<int32_t> pending_;
   std::vector<std::string> texts_;
@@ -246,7 +245,7 @@ class TracedBeside {
  private:
   friend class Tracer;
   const char* const name_;
-  const std::thread::id thread_;
+  const uint64_t thread_;
   double begin_ = 0;  // where somebody traces
 };
 

@@ -109,10 +109,18 @@ void CUPTIAPI buffer_filled(CUcontext context, uint32_t stream, uint8_t* buffer,
   Store& s = store();
   const std::lock_guard lock(s.mutex);
   CUpti_Activity* record = nullptr;
-  while (bytes > 0 && s.functions->next_record(buffer, bytes, &record) == CUPTI_SUCCESS) read(s, record);
+  while (bytes > 0 && s.functions->next_record(buffer, bytes, &record) == CUPTI_SUCCESS) try {
+      read(s, record);
+    } catch (const std::bad_alloc&) {  // nothing may be thrown through CUPTI, whose thread this is
+      ++s.lost;
+    }
   size_t dropped = 0;
   if (s.functions->dropped(context, stream, &dropped) == CUPTI_SUCCESS) s.lost += static_cast<int64_t>(dropped);
-  s.free_buffers.push_back(buffer);
+  try {
+    s.free_buffers.push_back(buffer);
+  } catch (const std::bad_alloc&) {
+    std::free(buffer);
+  }
 }
 
 std::string refusal(const CuptiFunctions& f, const char* call, CUptiResult status) {
