@@ -6,6 +6,7 @@
 #include <algorithm>
 #include <map>
 #include <memory>
+#include <set>
 
 #include "apps/bench_report.h"
 #include "apps/bench_turns.h"
@@ -69,9 +70,11 @@ void add_shares(Json& rows) {
   for (Json& row : rows) row["share_of_best"] = row["gflops"].get<double>() / best[kind(row)];
 }
 
-std::string shares_text(const Json& rows, const std::vector<int64_t>& sizes) {
+std::string shares_text(const Json& rows) {
   std::map<std::string, std::map<int64_t, double>> shares;
   std::string out = fmt::format("\nshare of the best median that a device and precision reached, by size\n{:<15}", "");
+  std::set<int64_t> sizes;
+  for (const Json& row : rows) sizes.insert(row["size"].get<int64_t>());
   for (const int64_t size : sizes) out += fmt::format("{:>7}", size);
   for (const Json& row : rows)
     shares[row["device"].get<std::string>() + " " + row["precision"].get<std::string>()][row["size"]] =
@@ -177,8 +180,7 @@ int run_bench_matmul(const Config& config) {
   add_shares(document["rows"]);
   document["crossover"] = device == Device::cpu ? Json::array() : crossover(document["rows"], device);
   turns.add_dropped(document);
-  print_bench(config, document,
-              shares_text(document["rows"], sizes) + crossover_text(document["crossover"], config.rounds));
+  print_bench(config, document, shares_text(document["rows"]) + crossover_text(document["crossover"], config.rounds));
   turns.check();
   return exit_done;
 }
