@@ -1,0 +1,77 @@
+#include "apps/noise_scale.h"
+
+#include <cmath>
+#include <vector>
+
+#include "apps/stats.h"
+#include "engine/check.h"
+
+namespace tapedeck {
+namespace {
+
+constexpr size_t most_blocks = 64, least_blocks = 5;
+
+// Delete-one jackknife: the standard error of a statistic from its values without each of the blocks.
+double standard_error(const std::vector<double>& without) {
+  const double center = mean(without), n = static_cast<double>(without.size());
+  double sum = 0;
+  for (const double value : without) sum += (value - center) * (value - center);
+  return std::sqrt((n - 1) / n * sum);
+}
+
+}  // namespace
+
+std::optional<NoiseSample> noise_sample(double s1, double s2, int64_t n, int64_t b, int64_t population) {
+  if (n < 2) return std::nullopt;
+  CHECK(b > 0 && population >= 0, "noise scale: micro-batches of {} examples of {}", b, population);
+  const double parts = static_cast<double>(n);
+  NoiseSample out{(parts * s2 - s1) / (parts - 1), static_cast<double>(b) * parts * (s1 - s2) / (parts - 1)};
+  if (population > 0) out.square += out.trace / static_cast<double>(population);
+  return out;
+}
+
+void NoiseScale::add(const NoiseSample& sample, int64_t examples) {
+  const double keep = std::exp2(-static_cast<double>(examples) / half_life_);
+  for (Block& block : blocks_) block.square *= keep, block.trace *= keep, block.weight *= keep;
+  if (blocks_.empty() || blocks_.back().samples == length_) blocks_.push_back({});
+  Block& last = blocks_.back();
+  last.square += sample.square, last.trace += sample.trace, last.weight += 1;
+  last.samples += 1;
+  samples_ += 1;
+  while (!blocks_.empty() && blocks_.front().weight < 1e-12) blocks_.pop_front();  // forgotten
+  if (blocks_.size() <= most_blocks) return;
+  std::deque<Block> pairs;
+  for (size_t i = 0; i < blocks_.size(); ++i) {
+    if (i % 2 == 0) pairs.push_back({});
+    Block& pair = pairs.back();
+    pair.square += blocks_[i].square, pair.trace += blocks_[i].trace, pair.weight += blocks_[i].weight;
+    pair.samples += blocks_[i].samples;
+  }
+  blocks_ = std::move(pairs);
+  length_ *= 2;
+}
+
+std::optional<NoiseEstimate> NoiseScale::estimate() const {
+  if (samples_ == 0) return std::nullopt;
+  Block all;
+  for (const Block& block : blocks_) all.square += block.square, all.trace += block.trace, all.weight += block.weight;
+  NoiseEstimate out{all.square / all.weight, all.trace / all.weight, {}, {}, {}, samples_};
+  if (blocks_.size() < least_blocks) return out;
+  std::vector<double> squares, logs;
+  for (const Block& block : blocks_) {
+    const double weight = all.weight - block.weight, square = (all.square - block.square) / weight;
+    const double trace = (all.trace - block.trace) / weight;
+    if (!(square > 0 && trace > 0)) return out;
+    squares.push_back(square);
+    logs.push_back(std::log(trace / square));
+  }
+  const double t = student_t_quantile(0.975, static_cast<int>(blocks_.size()) - 1);
+  if (!(out.square - t * standard_error(squares) > 0 && out.trace > 0)) return out;
+  const double half = t * standard_error(logs);
+  out.scale = out.trace / out.square;
+  out.low = *out.scale * std::exp(-half);
+  out.high = *out.scale * std::exp(half);
+  return out;
+}
+
+}  // namespace tapedeck
