@@ -16,6 +16,7 @@
 #include "apps/interrupt.h"
 #include "apps/memory_picture.h"
 #include "apps/peaks.h"
+#include "apps/profile_graph.h"
 #include "apps/profile_overhead.h"
 #include "apps/profile_report.h"
 #include "apps/profile_session.h"
@@ -114,8 +115,20 @@ struct Result {
   Profile profile;
   std::optional<Peaks> peaks;
   std::vector<Chain> chains;
+  std::string why_plain = {};  // "": nobody asked for replayed steps, or these are
   std::optional<ProfileOverhead> overhead = {};
 };
+
+std::string graph_text(const Result& r) {
+  if (!r.why_plain.empty()) return fmt::format("plain steps are profiled: {}\n", r.why_plain);
+  if (!r.profile.replayed) return "";
+  const int64_t others = steps_not_replayed(r.session.tracer());
+  return "steps are replayed as a graph: each kernel is the op's in which its node was captured\n" +
+         (others == 0 ? ""
+                      : fmt::format("{} of these steps ran plainly or captured a graph, which takes longer: move the "
+                                    "window by --window skip=N\n",
+                                    others));
+}
 
 std::string title_of(const Config& config, const char* what) {
   return fmt::format("{} of a training step: {} on {}, batch {}{}", what, config.model, config.data, config.batch,
@@ -179,6 +192,8 @@ void print(const Result& r, const Load& load, const std::string& said) {
   document["profiled_steps"] = r.session.steps();
   document["device_times"] = r.session.times();
   document["device_times_reason"] = r.session.why_events().empty() ? Json() : Json(r.session.why_events());
+  document["steps_replayed"] = r.profile.replayed ? r.profile.steps - steps_not_replayed(r.session.tracer()) : 0;
+  document["plain_steps_reason"] = r.why_plain.empty() ? Json() : Json(r.why_plain);
   document.update(profile_json(r.profile, r.peaks));
   document["peaks"] =
       r.peaks ? Json{{"gemm_gflops", r.peaks->gemm.best}, {"copy_gb_per_s", r.peaks->copy.best}} : Json();
@@ -189,8 +204,8 @@ void print(const Result& r, const Load& load, const std::string& said) {
   print_report(r.config,
                header(r.config, r.device, r.session, r.profile) + "\n" + op_table(r.profile, r.peaks, r.config.top) +
                    "\n" + range_table(r.profile, r.config.top) + "\n" + peaks_text(r.peaks, r.device) +
-                   times_text(r.session) + (r.overhead ? overhead_text(*r.overhead) : "") + said + "\n" +
-                   wins_text(wins),
+                   times_text(r.session) + graph_text(r) + (r.overhead ? overhead_text(*r.overhead) : "") + said +
+                   "\n" + wins_text(wins),
                document);
 }
 
@@ -208,14 +223,20 @@ void check_files(const Config& config, const std::optional<Peaks>& peaks) {
         "--roofline: the roofs are those of fp32 on the CPU: use --device cpu and --precision fp32, or leave it out");
 }
 
-// The run as it is profiled: nothing but plain steps.
-Config stripped(Config config, Device device) {
-  if (graph_wanted(config, device) && !config.quiet)
-    std::cerr << "plain steps are profiled: a replayed graph has no ops any more\n";
-  config.graph = "off";
+// The run as it is profiled: nothing but steps.
+Config stripped(Config config, bool replays) {
+  config.graph = replays ? "on" : "off";
   config.target.reset();
   config.eval_every = 1'000'000'000'000'000;
   return config;
+}
+
+// "": steps are replayed as a graph. They are where that was asked for and each kernel's op is told all the same.
+std::string why_plain_steps(const Config& config, ProfileSession& session, int64_t room) {
+  if (config.graph != "on") return "--graph on profiles replayed ones";
+  std::string why = session.follow_graphs();
+  if (why.empty()) session.postpone(std::clamp<int64_t>(room, 0, steps_before_replays()));
+  return why;
 }
 
 }  // namespace
@@ -234,16 +255,20 @@ int run_profile(const Config& asked) {
   std::optional<Peaks> peaks = peaks_for(device, dtype);
   check_files(asked, peaks);
   const Config planned = with_recompute_planned(with_device_named(asked, device), problem, device);
-  const Config config = stripped(planned, device);
-
-  TrainingClock clock;
-  Progress progress(std::cerr, stderr_is_terminal(), config.quiet);
   ProfileSession session(window, device);
   if (device == Device::cuda) {
     std::string why_none;
     std::unique_ptr<KernelRecorder> recorder = kernel_recorder(why_none);
     session.record_kernels(std::move(recorder), why_none);
   }
+  const int64_t room = total_steps(asked, problem) - window.end();
+  const std::string why_plain = why_plain_steps(planned, session, room);
+  if (graph_wanted(planned, device) && !why_plain.empty() && !asked.quiet)
+    std::cerr << "plain steps are profiled: " << why_plain << "\n";
+  const Config config = stripped(planned, why_plain.empty());
+
+  TrainingClock clock;
+  Progress progress(std::cerr, stderr_is_terminal(), config.quiet);
   const Interruption signals(asked.out.empty()
                                  ? "\nstopping: this step is finished; once more leaves at once\n"
                                  : "\nstopping: this step is finished and the run saved; once more leaves at once\n");
@@ -278,6 +303,7 @@ int run_profile(const Config& asked) {
                              session.steps().size(), window.repeat * window.active);
   if (peaks && !interrupted) peaks = peaks_for(device, dtype, fastest_product(session.tracer()));
   Result result{config, problem, device, session, profile_of(session.tracer(), peaks), peaks, {}};
+  if (asked.graph == "on") result.why_plain = why_plain;
   sort_rows(result.profile, config.sort);
   if (peaks) result.chains = memory_bound_chains(session.tracer(), *peaks);
   bool unwritten = false;

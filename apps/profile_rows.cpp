@@ -72,6 +72,7 @@ class Reader {
     profile_.wall = profile_.between = tracer_.seconds_of_nobody();
     for (size_t i = 0; i < spans_.size(); ++i) {
       const Span& span = spans_[i];
+      profile_.replayed |= span.replayed;
       if (span.parent < 0) {
         ++profile_.steps;
         profile_.wall += tracer_.seconds(span) + tracer_.idle_seconds(span);

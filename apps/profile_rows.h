@@ -54,6 +54,7 @@ struct Profile {
   int64_t steps = 0;
   double wall = 0;          // seconds of these steps
   double between = 0;       // of these in no op: what is left
+  bool replayed = false;    // some of its steps are replays of a graph
   bool by_kernels = false;  // an op's time is that of its kernels, and
   double idle = 0;          // seconds in which nothing ran, but for those in which the host waited for data
   std::vector<OpRow> ops;

@@ -4,6 +4,7 @@
 #include <chrono>
 #include <utility>
 
+#include "apps/profile_graph.h"
 #include "engine/backend.h"
 #include "engine/tensor.h"
 
@@ -44,6 +45,14 @@ void ProfileSession::record_kernels(std::unique_ptr<KernelRecorder> recorder, co
   recorder_ = why_events_.empty() ? std::move(recorder) : nullptr;
   tracer_.record_kernels(recorder_.get());
   warming_.record_kernels(recorder_.get());
+}
+
+std::string ProfileSession::follow_graphs() {
+  const std::string why = recorder_             ? failed_graph_trial(*recorder_, device_)
+                          : why_events_.empty() ? "only CUPTI tells whose the kernels of a replayed graph are"
+                                                : why_events_;
+  follows_ = why.empty();
+  return why;
 }
 
 ProfileSession::~ProfileSession() {

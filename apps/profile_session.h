@@ -22,9 +22,15 @@ class ProfileSession : public StepWatch {
   // (another profiler, rights, a driver that is older), and some of it shows in its records alone.
   void record_kernels(std::unique_ptr<KernelRecorder> recorder, const std::string& why_none = "");
 
+  // Whether replayed steps can be profiled too: "", or why not. After record_kernels(), and tried in the same way.
+  std::string follow_graphs();
+  void postpone(int64_t steps) { window_.skip += steps; }  // the window; before its first step
+
   void begins(int64_t step) override;
   void ends(int64_t step) override;
   bool slows(int64_t step) const override { return window_.part(step) != ProfileWindow::Part::outside; }
+
+  KernelRecorder* graphs() override { return follows_ ? recorder_.get() : nullptr; }
 
   bool over() const { return full_ || next_ >= window_.end(); }  // no later step is profiled
   bool full() const { return full_; }                            // the steps in the window are more than it can hold
@@ -39,13 +45,13 @@ class ProfileSession : public StepWatch {
 
  private:
   void start_recording();
-  const ProfileWindow window_;
+  ProfileWindow window_;
   const Device device_;
   std::optional<emulation::LogicalTime> logical_;  // on the emulated device, in a step that is traced
   Tracer tracer_, warming_;
   std::unique_ptr<KernelRecorder> recorder_;
   std::string why_events_;
-  bool recording_ = false;
+  bool recording_ = false, follows_ = false;
   int64_t lost_ = 0;
   std::optional<Tracer::On> on_;
   size_t spans_before_ = 0, moments_before_ = 0;  // of the step that is traced

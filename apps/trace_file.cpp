@@ -67,10 +67,12 @@ class Writer {
          {"pid", process},
          {"tid", line}});
   }
-  void kernel(const KernelRecord& k, int line) {
+  void kernel(const KernelRecord& k, const Span* op, int line) {
     constexpr const char* kinds[] = {"kernel", "copy", "fill"};
     Json args = {{"correlation", k.correlation}, {"stream", k.stream}};
     if (k.graph_node != 0) args["graph_node"] = k.graph_node;
+    if (op) args["op"] = tracer_.text(op->name), args["way"] = tapedeck::name(op->way);
+    if (op) args["where"] = tracer_.text(op->where);
     add({{"name", k.name},
          {"cat", kinds[static_cast<int>(k.kind)]},
          {"ph", "X"},
@@ -122,15 +124,27 @@ class Writer {
   std::string out_;
 };
 
+// The innermost op at each moment, or null. `order`: what contains the other first.
+std::vector<const Span*> ops_at_moments(const Tracer& tracer, const std::vector<size_t>& order) {
+  std::vector<const Span*> ops(tracer.moments().size(), nullptr);
+  for (const size_t i : order) {
+    const Span& span = tracer.spans()[i];
+    if (span.kind == Span::Kind::op) std::fill(ops.begin() + span.begin, ops.begin() + span.end, &span);
+  }
+  return ops;
+}
+
 // A line for each stream, in the order in which they appear. Returns the last line.
-int write_kernels(Writer& writer, const Tracer& tracer) {
+int write_kernels(Writer& writer, const Tracer& tracer, const std::vector<size_t>& order) {
+  const std::vector<const Span*> ops = ops_at_moments(tracer, order);
   std::map<uint32_t, int> lines;
   for (const KernelRecord& k : tracer.kernels()) {
     const auto [found, is_new] = lines.try_emplace(k.stream, device_line + static_cast<int>(lines.size()));
     if (is_new)
       writer.name("thread_name", found->second, fmt::format("{}, stream {}", name(tracer.device()), k.stream));
-    writer.kernel(k, found->second);
-    if (const int32_t moment = tracer.moment_of(k); moment >= 0) writer.arrow(k, moment, found->second);
+    const int32_t moment = tracer.moment_of(k);
+    writer.kernel(k, moment >= 0 ? ops[static_cast<size_t>(moment)] : nullptr, found->second);
+    if (moment >= 0) writer.arrow(k, moment, found->second);
   }
   return device_line + std::max(0, static_cast<int>(lines.size()) - 1);
 }
@@ -151,6 +165,7 @@ TraceText trace_text(const Tracer& tracer, const std::string& thread, size_t lim
   });
   for (const size_t i : order) {
     const Span& span = spans[i];
+    if (span.replayed) continue;  // the host was in none of it: its kernels say whose they are
     const bool work = span.kind == Span::Kind::op || span.kind == Span::Kind::product;
     writer.slice(span, host_line, writer.host(span.begin), writer.host(span.end));
     if (later && work) {
@@ -159,7 +174,7 @@ TraceText trace_text(const Tracer& tracer, const std::string& thread, size_t lim
     }
     if (work) writer.memory(span.end, writer.host(span.end));
   }
-  const int last_line = tracer.by_kernels() ? write_kernels(writer, tracer) : device_line;
+  const int last_line = tracer.by_kernels() ? write_kernels(writer, tracer, order) : device_line;
   int named = 0;
   if (tracer.device() == Device::emulated) return writer.text();  // whose times are not the host's
   for (const SpanBeside& span : tracer.beside()) {

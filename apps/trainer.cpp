@@ -111,7 +111,9 @@ void Trainer::ask_for_batch() {
   // All that the calls below depend on, and may differ from one batch to the next: the number of rows, their share of
   // the window, the memory that the rows lie in, and whether gradients begin anew and an update follows.
   const StepGraph::Key key = {count, window.size, feed_->place(), 2 * first + last};
-  graph_->run(key, [&] {
+  if (!graph_->runs_plainly(key)) data.reset();  // what is captured begins and ends in itself
+  const auto work = [&] {
+    if (!data) data.emplace("data");
     const Inputs inputs = feed_->inputs();
     data.reset();
     if (first) learner_->parameters.forget_gradients();
@@ -125,7 +127,8 @@ void Trainer::ask_for_batch() {
                                  .scaler = scaler_,
                                  .records = in_flight_.records(),
                                  .ring = StepsInFlight::ring});
-  });
+  };
+  graph_->run(key, work, watch_ ? watch_->graphs() : nullptr);
   ++state_.batches;
   if (!last) return;
   if (watch_) watch_->ends(state_.step);

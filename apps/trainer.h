@@ -25,6 +25,8 @@ class StepWatch {
   virtual void begins(int64_t step) = 0;  // counted from 0
   virtual void ends(int64_t step) = 0;
   virtual bool slows(int64_t step) const = 0;  // its time says nothing of the others, and counts in no throughput
+  // Where it looks at replayed steps: what follows graphs as they are captured.
+  virtual KernelRecorder* graphs() { return nullptr; }
 };
 
 class Trainer {

@@ -94,7 +94,8 @@ std::vector<Win> possible_wins(const Profile& p, const std::vector<Chain>& chain
       {"graph", gaps,
        fmt::format("launch gaps: {} of a step {}; {}, {}", ms(gaps),
                    p.by_kernels ? "the device waits for the host" : "are in no op",
-                   has_graphs && p.by_kernels ? "a captured step (--graph on) closes most of these"
+                   p.replayed                   ? "with the step replayed already"
+                   : has_graphs && p.by_kernels ? "a captured step (--graph on) closes most of these"
                    : has_graphs ? "a captured step (--graph on) closes these, and gaps within ops, which no span shows"
                                 : "a captured step would close these, and this device captures none",
                    faster(step, gaps))});

@@ -22,6 +22,7 @@ struct KernelRecord {
   uint32_t correlation = 0;    // of the call that asked for it; one call that replays a graph asks for many
   uint64_t graph_node = 0;     // 0: of no graph
   uint64_t mark = 0;           // 0: asked for outside of every interval, or by another thread
+  uint64_t captured = 0;       // the mark that its graph's node was captured under; 0: unknown, or of no graph
 };
 
 class KernelRecorder {
@@ -33,6 +34,9 @@ class KernelRecorder {
   virtual void stop() noexcept = 0;               // what was not taken is gone
   virtual void push(uint64_t mark) noexcept = 0;  // what this thread asks for from now on has this mark
   virtual void pop() noexcept = 0;
+  // From now on, also while it is stopped: what is captured has the mark of its interval (KernelRecord::captured) each
+  // time that it is replayed. Returns why it cannot, or "".
+  virtual std::string follow_graphs() { return "this recorder does not follow graphs"; }
 
   uint64_t mark() {  // a new interval of this thread; marks grow
     unmark();
@@ -40,6 +44,7 @@ class KernelRecorder {
     marked_ = true;
     return last_;
   }
+  uint64_t reserve() { return ++last_; }  // a mark of what was asked for already
   void unmark() {
     if (std::exchange(marked_, false)) pop();
   }

@@ -3,6 +3,7 @@
 #include <algorithm>
 
 #include "engine/check.h"
+#include "engine/trace.h"
 
 namespace tapedeck {
 namespace {
@@ -16,7 +17,7 @@ struct Holding {  // ends also when the capture throws
 }  // namespace
 
 StepGraph::StepGraph(Device device, bool on)
-    : backend_(backend(device)), on_(on), memory_(std::make_shared<Arena::Hold>(backend_.arena())) {
+    : device_(device), backend_(backend(device)), on_(on), memory_(std::make_shared<Arena::Hold>(backend_.arena())) {
   if (on && !backend_.can_capture())
     throw UsageError(
         text("--graph on: {} has no graphs to capture: use --graph off, or another --device", name(device)));
@@ -24,11 +25,30 @@ StepGraph::StepGraph(Device device, bool on)
 
 StepGraph::~StepGraph() { backend_.sync_quietly(); }
 
-void StepGraph::run(const Key& key, const std::function<void()>& work) {
+void StepGraph::capture(Step& step, const std::function<void()>& work, KernelRecorder* recorder) {
+  if (!recorder) {
+    step.graph = backend_.capture(work);
+    return;
+  }
+  const Range capturing("capture");  // in the trace of this step, whose device has nothing to do meanwhile
+  step.traced = std::make_unique<Tracer>(device_);
+  step.traced->record_kernels(recorder);
+  step.graph = backend_.capture([&] {
+    const Tracer::On on(*step.traced);
+    const Range range("replay");  // ends before the graph is made ready: the copies of nodes are under no mark
+    work();
+  });
+}
+
+bool StepGraph::runs_plainly(const Key& key) const {
+  const auto step = steps_.find(key);
+  return !on_ || step == steps_.end() || !step->second.ran;
+}
+
+void StepGraph::run(const Key& key, const std::function<void()>& work, KernelRecorder* recorder) {
   if (!on_) return work();
   Step& step = steps_[key];
-  if (step.graph) return step.graph->replay();
-  {
+  if (!step.graph) {
     backend_.arena().start_holding(*memory_);  // for the plain run too: it takes none beside the graphs'
     const Holding holding{backend_.arena(), memory_};
     if (!step.ran) {
@@ -36,9 +56,13 @@ void StepGraph::run(const Key& key, const std::function<void()>& work) {
       step.ran = true;
       return;
     }
-    step.graph = backend_.capture(work);
+    capture(step, work, recorder);
   }
-  step.graph->replay();
+  Tracer* const tracer = Tracer::current();
+  if (tracer && step.traced && tracer->by_kernels())
+    tracer->replay(*step.traced, [&] { step.graph->replay(); });
+  else
+    step.graph->replay();
 }
 
 int64_t StepGraph::graphs() const {

@@ -5,6 +5,9 @@
 // A replay repeats the captured calls, arguments and all. What changes from step to step (rate, counters, the place in
 // the epoch) must therefore lie in the device's memory and change there, and whatever shapes the work belongs into the
 // key. Work may not read values back: that is an Error which says so. Tensors that it uses must outlive the StepGraph.
+//
+// A replay has no ops. Where a recorder follows graphs, what is captured is traced then, once, and a replay that is
+// traced is that again with its own times.
 #pragma once
 #include <array>
 #include <functional>
@@ -14,6 +17,9 @@
 #include "engine/backend.h"
 
 namespace tapedeck {
+
+class KernelRecorder;
+class Tracer;
 
 class StepGraph {
  public:
@@ -25,17 +31,22 @@ class StepGraph {
   StepGraph(const StepGraph&) = delete;
   StepGraph& operator=(const StepGraph&) = delete;
 
-  void run(const Key& key, const std::function<void()>& work);
+  // `recorder`: that of whoever traces the replays, which follows graphs; null: nobody does.
+  void run(const Key& key, const std::function<void()>& work, KernelRecorder* recorder = nullptr);
 
   bool on() const { return on_; }
-  int64_t graphs() const;  // captured so far
-  int64_t nodes() const;   // of the largest of them
+  bool runs_plainly(const Key& key) const;  // the next call with it asks for its work as ever
+  int64_t graphs() const;                   // captured so far
+  int64_t nodes() const;                    // of the largest of them
 
  private:
   struct Step {
     bool ran = false;
     std::unique_ptr<Graph> graph;
+    std::unique_ptr<Tracer> traced;  // while it was captured; null: nobody follows
   };
+  void capture(Step& step, const std::function<void()>& work, KernelRecorder* recorder);
+  const Device device_;
   Backend& backend_;
   const bool on_;
   // What the graphs use besides tensors that live on. They share it, since they run one after another.

@@ -279,6 +279,7 @@ void Tracer::clear(size_t spans, size_t moments) {
   spans_.resize(spans);
   moments_.resize(moments);
   pending_.clear();
+  replays_.clear();
   const auto is_step = [](const Span& span) { return span.parent < 0; };
   const auto steps = static_cast<size_t>(std::count_if(spans_.begin(), spans_.end(), is_step));
   if (kernels_until_.size() > steps) kernels_until_.resize(steps);

@@ -21,7 +21,7 @@
 #include <vector>
 
 #include "engine/backend.h"
-#include "engine/kernel_times.h"
+#include "engine/graph_times.h"
 
 namespace tapedeck {
 
@@ -42,6 +42,7 @@ struct Span {
   double flops = 0, bytes = 0;  // counted, without those of spans inside; each number read once and written once
   int64_t saved = 0;            // bytes kept for backward
   int64_t m = 0, n = 0, k = 0;  // of a product
+  bool replayed = false;        // as a part of a graph: only the device knows when
 };
 
 struct TraceMoment {
@@ -97,6 +98,9 @@ class Tracer {
   // From the device's own word of each kernel instead of events; null: from events. Outside of every span.
   void record_kernels(KernelRecorder* recorder);
   void take_kernels();  // of the step that has ended; the device must have got there
+  // `launch` replays what was captured under another tracer of the same recorder, in one span of its own: here it is
+  // done again, by the kernels of this replay.
+  void replay(const Tracer& captured, const std::function<void()>& launch);
 
   // For record(): an op ends here. inputs and output may be empty of memory.
   void op(const char* name, const std::vector<const Tensor*>& inputs, const Tensor& output);
@@ -153,6 +157,7 @@ class Tracer {
   static void watch(Tracer* tracer);
   void add(const TracedBeside& work);  // until now
   void finish_by_kernels();
+  void add_replayed(const Tracer& captured);
 
   friend class TracedBeside;
   static thread_local constinit Tracer* current_;
@@ -176,6 +181,7 @@ class Tracer {
   KernelRecorder* recorder_ = nullptr;
   std::vector<KernelRecord> kernels_;
   std::vector<size_t> kernels_until_;  // how many there are up to the end of each step
+  std::vector<Replay> replays_;        // whose kernels are not taken yet
   double of_nobody_ = 0;
   double nowhere_ = 0;
   bool shares_ = false, full_ = false;

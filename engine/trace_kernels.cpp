@@ -3,6 +3,7 @@
 // the time in which nothing ran; it is kept by the host's clock, so that what the host did meanwhile is known.
 #include <algorithm>
 #include <cmath>
+#include <utility>
 
 #include "engine/trace.h"
 
@@ -17,7 +18,8 @@ void Tracer::record_kernels(KernelRecorder* recorder) { recorder_ = recorder; }
 
 void Tracer::take_kernels() {
   if (!recorder_) return;
-  const std::vector<KernelRecord> taken = recorder_->take();
+  std::vector<KernelRecord> taken = recorder_->take();
+  join_replays(taken, std::exchange(replays_, {}));
   const size_t room = limit_ - std::min(limit_, kernels_.size());
   kernels_.insert(kernels_.end(), taken.begin(), taken.begin() + static_cast<int64_t>(std::min(room, taken.size())));
   kernels_until_.push_back(kernels_.size());

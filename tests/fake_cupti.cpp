@@ -85,6 +85,27 @@ CUptiResult pop(CUpti_ExternalCorrelationKind, uint64_t*) {
   fake_cupti().ids.pop_back();
   return CUPTI_SUCCESS;
 }
+CUptiResult subscribe(CUpti_SubscriberHandle* handle, CUpti_CallbackFunc callback, void* data) {
+  FakeCupti& fake = fake_cupti();
+  if (fake.subscribe_result != CUPTI_SUCCESS) return fake.subscribe_result;
+  if (fake.subscriber) return CUPTI_ERROR_MULTIPLE_SUBSCRIBERS_NOT_SUPPORTED;
+  fake.subscriber = callback, fake.subscriber_data = data;
+  *handle = reinterpret_cast<CUpti_SubscriberHandle>(&fake);
+  return CUPTI_SUCCESS;
+}
+CUptiResult unsubscribe(CUpti_SubscriberHandle) {
+  if (!fake_cupti().subscriber) return CUPTI_ERROR_INVALID_PARAMETER;
+  fake_cupti().subscriber = nullptr, fake_cupti().callbacks.clear();
+  return CUPTI_SUCCESS;
+}
+CUptiResult enable_callback(uint32_t on, CUpti_SubscriberHandle, CUpti_CallbackDomain domain, CUpti_CallbackId what) {
+  if (on && fake_cupti().callback_result == CUPTI_SUCCESS) fake_cupti().callbacks.emplace(domain, what);
+  return fake_cupti().callback_result;
+}
+CUptiResult graph_node(CUgraphNode node, uint64_t* id) {
+  *id = FakeCupti::node_id(reinterpret_cast<uintptr_t>(node));
+  return node ? fake_cupti().node_result : CUPTI_ERROR_INVALID_PARAMETER;
+}
 
 }  // namespace
 
@@ -107,6 +128,15 @@ void FakeCupti::launch(uint32_t correlation, const char* name, uint64_t begin, u
   queue(kernel);
 }
 
+void FakeCupti::tell(CUpti_CallbackIdResource what, uintptr_t node, uintptr_t original) {
+  if (!subscriber || !callbacks.contains({CUPTI_CB_DOMAIN_RESOURCE, what})) return;
+  CUpti_GraphData graph{};
+  graph.node = reinterpret_cast<CUgraphNode>(node), graph.originalNode = reinterpret_cast<CUgraphNode>(original);
+  CUpti_ResourceData data{};
+  data.resourceDescriptor = &graph;
+  subscriber(subscriber_data, CUPTI_CB_DOMAIN_RESOURCE, what, &data);
+}
+
 FakeCupti& fake_cupti() {
   static FakeCupti fake;
   return fake;
@@ -123,7 +153,11 @@ const CuptiFunctions& fake_cupti_functions() {
                                            .next_record = next_record,
                                            .dropped = dropped,
                                            .push = push,
-                                           .pop = pop};
+                                           .pop = pop,
+                                           .subscribe = subscribe,
+                                           .unsubscribe = unsubscribe,
+                                           .enable_callback = enable_callback,
+                                           .graph_node = graph_node};
   return functions;
 }
 

@@ -34,6 +34,10 @@ std::string load(CuptiFunctions& f) {
   get(f.dropped, "cuptiActivityGetNumDroppedRecords");
   get(f.push, "cuptiActivityPushExternalCorrelationId");
   get(f.pop, "cuptiActivityPopExternalCorrelationId");
+  get(f.subscribe, "cuptiSubscribe");
+  get(f.unsubscribe, "cuptiUnsubscribe");
+  get(f.enable_callback, "cuptiEnableCallback");
+  get(f.graph_node, "cuptiGetGraphNodeId");
   if (!missing.empty()) return text("libcupti has no function {}: install that of {}", missing, file);
   return why_not_this_cupti(f);
 }
@@ -46,6 +50,19 @@ std::string why_not_this_cupti(const CuptiFunctions& functions) {
   if (toolkit(version) == toolkit(CUPTI_API_VERSION)) return "";
   return text("libcupti is of API version {}, and this program reads the records of {}: install CUPTI of CUDA {}",
               int64_t{version}, int64_t{CUPTI_API_VERSION}, int64_t{toolkit(CUPTI_API_VERSION)});
+}
+
+std::string cupti_refusal(const CuptiFunctions& f, const char* call, CUptiResult status) {
+  const char* name = nullptr;
+  f.result_name(status, &name);
+  const char* const hint =
+      status == CUPTI_ERROR_MULTIPLE_SUBSCRIBERS_NOT_SUPPORTED || status == CUPTI_ERROR_NOT_COMPATIBLE
+          ? ": another profiler has it; end that one"
+      : status == CUPTI_ERROR_INSUFFICIENT_PRIVILEGES ||
+              status == CUPTI_ERROR_VIRTUALIZED_DEVICE_INSUFFICIENT_PRIVILEGES
+          ? ": this user may not profile the GPU; see NVIDIA's ERR_NVGPUCTRPERM"
+          : "";
+  return text("libcupti refuses, {}: {} ({}){}", call, name ? name : "unknown", int64_t{status}, hint);
 }
 
 const CuptiFunctions* cupti_functions(std::string& why_not) {

@@ -20,6 +20,10 @@ struct CuptiFunctions {
   decltype(&::cuptiActivityGetNumDroppedRecords) dropped;
   decltype(&::cuptiActivityPushExternalCorrelationId) push;
   decltype(&::cuptiActivityPopExternalCorrelationId) pop;
+  decltype(&::cuptiSubscribe) subscribe;
+  decltype(&::cuptiUnsubscribe) unsubscribe;
+  decltype(&::cuptiEnableCallback) enable_callback;
+  decltype(&::cuptiGetGraphNodeId) graph_node;
 };
 
 // The library's own, loaded at the first call. Null where there is none that fits: the reason is then in `why_not`.
@@ -27,5 +31,8 @@ const CuptiFunctions* cupti_functions(std::string& why_not);
 
 // "" where the library's records are those of our headers.
 std::string why_not_this_cupti(const CuptiFunctions& functions);
+
+// A sentence of what `call` gave, and of what to do about it.
+std::string cupti_refusal(const CuptiFunctions& functions, const char* call, CUptiResult status);
 
 }  // namespace tapedeck

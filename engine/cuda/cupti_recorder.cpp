@@ -123,19 +123,6 @@ void CUPTIAPI buffer_filled(CUcontext context, uint32_t stream, uint8_t* buffer,
   }
 }
 
-std::string refusal(const CuptiFunctions& f, const char* call, CUptiResult status) {
-  const char* name = nullptr;
-  f.result_name(status, &name);
-  const char* const hint =
-      status == CUPTI_ERROR_MULTIPLE_SUBSCRIBERS_NOT_SUPPORTED || status == CUPTI_ERROR_NOT_COMPATIBLE
-          ? ": another profiler has it; end that one"
-      : status == CUPTI_ERROR_INSUFFICIENT_PRIVILEGES ||
-              status == CUPTI_ERROR_VIRTUALIZED_DEVICE_INSUFFICIENT_PRIVILEGES
-          ? ": this user may not profile the GPU; see NVIDIA's ERR_NVGPUCTRPERM"
-          : "";
-  return text("libcupti refuses, {}: {} ({}){}", call, name ? name : "unknown", int64_t{status}, hint);
-}
-
 }  // namespace
 
 std::string CuptiRecorder::start() {
@@ -147,13 +134,13 @@ std::string CuptiRecorder::start() {
     s.forget();
   }
   if (const CUptiResult status = f_.use_clock(clock_of_host); status != CUPTI_SUCCESS)
-    return refusal(f_, "cuptiActivityRegisterTimestampCallback", status);
+    return cupti_refusal(f_, "cuptiActivityRegisterTimestampCallback", status);
   if (const CUptiResult status = f_.use_buffers(buffer_wanted, buffer_filled); status != CUPTI_SUCCESS)
-    return refusal(f_, "cuptiActivityRegisterCallbacks", status);
+    return cupti_refusal(f_, "cuptiActivityRegisterCallbacks", status);
   for (; enabled_ < std::size(kinds); ++enabled_)
     if (const CUptiResult status = f_.enable(kinds[enabled_]); status != CUPTI_SUCCESS) {
       stop();
-      return refusal(f_, "cuptiActivityEnable", status);
+      return cupti_refusal(f_, "cuptiActivityEnable", status);
     }
   return "";
 }
@@ -181,6 +168,7 @@ std::vector<KernelRecord> CuptiRecorder::take() {
   for (KernelRecord& k : taken) {
     k.mark = find(s.marks, k.correlation);
     k.asked = find(s.asked, k.correlation);
+    if (k.graph_node != 0) k.captured = graphs_.mark_of(k.graph_node);
   }
   s.marks.clear(), s.asked.clear();
   std::sort(taken.begin(), taken.end(), [](const KernelRecord& a, const KernelRecord& b) { return a.begin < b.begin; });
@@ -193,8 +181,16 @@ int64_t CuptiRecorder::lost() const {
   return s.lost;
 }
 
-void CuptiRecorder::push(uint64_t mark) noexcept { f_.push(ours, mark); }
-void CuptiRecorder::pop() noexcept { f_.pop(ours, nullptr); }
+std::string CuptiRecorder::follow_graphs() { return graphs_.follow(); }
+
+void CuptiRecorder::push(uint64_t mark) noexcept {
+  f_.push(ours, mark);
+  CuptiGraphs::capture_under(mark);
+}
+void CuptiRecorder::pop() noexcept {
+  f_.pop(ours, nullptr);
+  CuptiGraphs::capture_under(0);
+}
 
 }  // namespace tapedeck
 #endif

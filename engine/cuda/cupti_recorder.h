@@ -7,6 +7,7 @@
 // steady one.
 #pragma once
 #include "engine/cuda/cupti_functions.h"
+#include "engine/cuda/cupti_graphs.h"
 #include "engine/kernel_times.h"
 
 namespace tapedeck {
@@ -14,7 +15,7 @@ namespace tapedeck {
 // There is one CUPTI in a process, and its callbacks have no place for whose they are: so of these only one may record.
 class CuptiRecorder final : public KernelRecorder {
  public:
-  explicit CuptiRecorder(const CuptiFunctions& functions) : f_(functions) {}
+  explicit CuptiRecorder(const CuptiFunctions& functions) : f_(functions), graphs_(functions) {}
   ~CuptiRecorder() override { stop(); }
   CuptiRecorder(const CuptiRecorder&) = delete;
   CuptiRecorder& operator=(const CuptiRecorder&) = delete;
@@ -25,9 +26,11 @@ class CuptiRecorder final : public KernelRecorder {
   void stop() noexcept override;
   void push(uint64_t mark) noexcept override;
   void pop() noexcept override;
+  std::string follow_graphs() override;
 
  private:
   const CuptiFunctions& f_;
+  CuptiGraphs graphs_;
   size_t enabled_ = 0;  // of the kinds
 };
 

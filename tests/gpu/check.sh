@@ -64,6 +64,7 @@ if [ "$device" = emulated ]; then sizes=16,32; fi
 part matmul 30 "$bin/tapedeck" bench matmul --device "$device" --sizes $sizes --rounds 3 --save matmul.json
 part transfer 15 "$bin/tapedeck" bench transfer --device "$device" --rounds 3 --save transfer.json
 part profile 15 "$bin/tapedeck" profile --device "$device" --batch 128 --hidden 512,512 --trace trace.json
+part profile_graph 15 "$bin/tapedeck" profile --device "$device" --graph on --batch 128 --hidden 512,512 --trace replays.json
 
 skipped=$(grep -a '^skipped: ' tests.txt | sort | uniq -c | sed 's/^ *//; s/["\\]//g; s/.*/"&"/' | paste -sd,)
 {
@@ -74,7 +75,7 @@ skipped=$(grep -a '^skipped: ' tests.txt | sort | uniq -c | sed 's/^ *//; s/["\\
   done
   printf '"parts": {%s}}\n' "$(printf '%s,\n' "${parts[@]}" | sed '$s/,$//')"
 } >gpu-check.json
-for name in launch step step_tf32 matmul transfer profile; do if [ -e $name.txt ]; then echo; cat $name.txt; fi; done
+for name in launch step step_tf32 matmul transfer profile profile_graph; do if [ -e $name.txt ]; then echo; cat $name.txt; fi; done
 echo
 echo "$results/gpu-check.json and the output of each part; $SECONDS s"
 exit $failed
