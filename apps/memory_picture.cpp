@@ -23,6 +23,21 @@ double round_step(double end, int most) {
   return step;
 }
 
+// The spans of a step lie in `whole`, its memory between these moments. Of a replayed step it is that of its last
+// replay, in which the graph's memory counts as far as it was in use; around it the graph keeps all of it.
+struct Shown {
+  const Span* whole;
+  int32_t begin, end;
+};
+Shown shown(const Tracer& tracer, const Span& step) {
+  Shown shown{&step, step.begin, step.end};
+  for (const Span& span : tracer.spans())
+    if (!span.replayed && span.kind == Span::Kind::range && span.begin >= step.begin && span.end <= step.end &&
+        span.end - span.begin >= 2 && tracer.text(span.name) == "replay")
+      shown = {&span, span.begin + 1, span.end - 1};
+  return shown;
+}
+
 }  // namespace
 
 double MemoryTimeline::total(size_t moment) const {
@@ -34,20 +49,21 @@ double MemoryTimeline::total(size_t moment) const {
 MemoryTimeline memory_timeline(const Tracer& tracer, const FixedMemory& fixed) {
   MemoryTimeline out;
   const std::vector<Span>& spans = tracer.spans();
-  const auto last = std::find_if(spans.rbegin(), spans.rend(), [](const Span& s) { return s.parent < 0; });
-  if (last == spans.rend()) return out;
+  const auto step = std::find_if(spans.rbegin(), spans.rend(), [](const Span& s) { return s.parent < 0; });
+  if (step == spans.rend()) return out;
+  const Shown s = shown(tracer, *step);
   const auto& moments = tracer.moments();
   const auto at = [&](int32_t moment) -> const TraceMoment& { return moments[static_cast<size_t>(moment)]; };
-  const double begin = at(last->begin).device;
+  const double begin = at(s.begin).device;
   const double parameters = static_cast<double>(fixed.parameters), gradients = static_cast<double>(fixed.gradients);
   const double optimizer = static_cast<double>(fixed.optimizer);
-  const double data = std::max(0.0, static_cast<double>(at(last->begin).bytes) - parameters - gradients - optimizer);
+  const double data = std::max(0.0, static_cast<double>(at(s.begin).bytes) - parameters - gradients - optimizer);
   out.layers = {{"parameters", "#3b6fb6", {}}, {"gradients", "#8fb8e0", {}},          {"optimizer", "#e08a2e", {}},
                 {"data", "#b3aca4", {}},       {"saved for backward", "#3f9e5a", {}}, {"workspace", "#d1495b", {}}};
-  for (int32_t m = last->begin; m <= last->end; ++m) {
+  for (int32_t m = s.begin; m <= s.end; ++m) {
     const double saved = static_cast<double>(std::max<int64_t>(0, at(m).saved - fixed.batch_kept));
     // Until the next moment, also what the op between took and gave back.
-    const size_t held = m < last->end ? at(m + 1).peak : at(m).bytes;
+    const size_t held = m < s.end ? at(m + 1).peak : at(m).bytes;
     const double rest = static_cast<double>(held) - parameters - gradients - optimizer - data;
     out.seconds.push_back(at(m).device - begin);
     const double kept = std::clamp(saved, 0.0, std::max(0.0, rest));
@@ -59,11 +75,11 @@ MemoryTimeline memory_timeline(const Tracer& tracer, const FixedMemory& fixed) {
   const Span* at_peak = nullptr;
   const auto shorter = [](const Span& a, const Span& b) { return a.end - a.begin < b.end - b.begin; };
   for (const Span& span : spans) {
-    if (span.begin < last->begin || span.end > last->end) continue;
-    if (span.kind == Span::Kind::range && span.parent == static_cast<int32_t>(&*last - spans.data()))
+    if (span.begin < s.begin || span.end > s.end) continue;
+    if (span.kind == Span::Kind::range && span.parent == static_cast<int32_t>(s.whole - spans.data()))
       out.parts.push_back({tracer.text(span.name), at(span.begin).device - begin, at(span.end).device - begin});
     if (span.saved > 0 && span.way == Way::forward) savers[tracer.text(span.name)] += static_cast<double>(span.saved);
-    const int32_t peak = last->begin + static_cast<int32_t>(out.peak);
+    const int32_t peak = s.begin + static_cast<int32_t>(out.peak);
     const bool work = span.kind == Span::Kind::op || span.kind == Span::Kind::product;
     if (work && span.begin <= peak && peak < span.end && (!at_peak || shorter(span, *at_peak))) at_peak = &span;
   }

@@ -7,6 +7,7 @@
 #include <memory>
 #include <set>
 
+#include "apps/memory_picture.h"
 #include "apps/profile_graph.h"
 #include "apps/profile_session.h"
 #include "apps/trace_file.h"
@@ -112,6 +113,8 @@ struct Profiled {
   Profile profile;
   int64_t not_replayed = 0;
   std::vector<double> weights;
+  double most_memory = 0;
+  std::vector<std::string> parts = {};
 };
 Profiled profile_run(std::vector<Setting> settings, bool replays, const char* window) {
   for (const Setting& s : std::vector<Setting>{{"data", "blobs"},
@@ -134,7 +137,11 @@ Profiled profile_run(std::vector<Setting> settings, bool replays, const char* wi
   training.trainer.run();
   session.finish();
   CHECK(follows.open == 0);
-  return {profile_of(session.tracer()), steps_not_replayed(session.tracer()), training.weights()};
+  Profiled out{profile_of(session.tracer()), steps_not_replayed(session.tracer()), training.weights()};
+  const MemoryTimeline memory = memory_timeline(session.tracer(), {});
+  out.most_memory = memory.total(memory.peak);
+  for (const MemoryTimeline::Part& part : memory.parts) out.parts.push_back(part.name);
+  return out;
 }
 
 }  // namespace
@@ -291,6 +298,9 @@ TEST_CASE("profile: a replayed run has the ops of the plain one, as often and as
     CHECK((counts(plain.profile) == counts(replayed.profile)));
     CHECK(range(plain.profile, "optimizer").calls == range(replayed.profile, "optimizer").calls);
     CHECK(plain.weights == replayed.weights);
+    CHECK(plain.most_memory == replayed.most_memory);
+    CHECK(plain.parts.back() == "optimizer");
+    CHECK(replayed.parts.back() == "optimizer");
     const Profiled from_the_first = profile_run(settings, true, "wait=0,warmup=0,active=4");
     CHECK(from_the_first.not_replayed >= 2);
     CHECK(from_the_first.not_replayed <= 4);
