@@ -259,6 +259,7 @@ int run_profile(const Config& asked) {
   if (device == Device::cuda) {
     std::string why_none;
     std::unique_ptr<KernelRecorder> recorder = kernel_recorder(why_none);
+    if (recorder && planned.graph == "on") recorder->follow_graphs();  // CUPTI wants that first; why not, see below
     session.record_kernels(std::move(recorder), why_none);
   }
   const int64_t room = total_steps(asked, problem) - window.end();

@@ -32,18 +32,20 @@ std::string trial(KernelRecorder& recorder, Device device) {
   tracer.record_kernels(&recorder);
   const Tensor x = Tensor::full({4096}, DType::f32, device, 1);
   StepGraph graph(device, true);
-  for (int step = 0; step < 3; ++step) {  // plainly, captured and replayed, replayed
+  const auto run = [&] {
+    const auto work = [&] { exp(relu(x)); };
+    graph.run({}, work, &recorder);
     backend(device).sync();
-    tracer.clear();
-    {
-      const Tracer::On on(tracer);
-      const Range range("step");
-      const auto work = [&] { exp(relu(x)); };
-      graph.run({}, work, &recorder);
-    }
-    backend(device).sync();
-    tracer.take_kernels();
+  };
+  run(), run();  // plainly, and captured, while nothing is recorded: as before a window
+  if (std::string why = recorder.start(); !why.empty()) return why;
+  const Stopping stopping{recorder};
+  {
+    const Tracer::On on(tracer);
+    const Range step("step");
+    run();
   }
+  tracer.take_kernels();
   int64_t ops = 0, end = 0;
   for (const Span& span : tracer.spans()) {
     if (span.kind != Span::Kind::op || !span.replayed) continue;
@@ -58,8 +60,6 @@ std::string trial(KernelRecorder& recorder, Device device) {
 
 std::string failed_graph_trial(KernelRecorder& recorder, Device device) try {
   if (std::string why = recorder.follow_graphs(); !why.empty()) return why;
-  if (std::string why = recorder.start(); !why.empty()) return why;
-  const Stopping stopping{recorder};
   return trial(recorder, device);
 } catch (const Error& error) {
   return text("a trial's graph failed ({})", error.what());
