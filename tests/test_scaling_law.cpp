@@ -163,7 +163,7 @@ TEST_CASE("scaling law: evaluations 5 % apart bias nothing, and all their interv
 // 9 sizes, 5 runs each, 10 % spread. Caps of 6 and 3 times Emin examples make 22 % and 39 % miss, all of them large
 // sizes. The figures are those of 1,000 repeats, central 90 %: 1.00 [0.90, 1.11] and 1.00 [0.86, 1.16].
 TEST_CASE(
-    "scaling law: runs that missed as intervals without end are unbiased; as results, or left out, they are not") {
+    "scaling law: runs that missed as intervals without end are unbiased, and as results, or left out, they are not") {
   struct {
     double cap, missed, low, high, as_result, dropped;
   } const table[] = {{6, 0.22, 0.90, 1.12, 2.2, 1.01}, {3, 0.39, 0.86, 1.14, 7.8, 1.075}};
