@@ -124,6 +124,10 @@ TEST_CASE("a bench that does not train says so in strict JSON, and its other row
   document["rows"] = Json::array({1});
   turns.add_dropped(document);
   CHECK_THROWS_WITH_AS(turns.check(), "failed: bad. The other rows stand. is nan", Error);
+  Turns mixed(config);  // the first that failed says how it ended
+  mixed.fit("bad", [] { throw Error("is nan"); });
+  mixed.fit("far", [] { throw Diverged("too far"); });
+  CHECK_THROWS_WITH_AS(mixed.check(), "failed: bad; far. No row is left. too far", Error);
 }
 
 // Fault: two files look alike, and what was in effect when they were measured cannot be told.
