@@ -104,7 +104,8 @@ TEST_CASE("a bench that does not train says so in strict JSON, and its other row
     const Outcome run = bench(all);
     INFO(run.out << run.err);
     CHECK(run.code == exit_diverged);
-    CHECK(mentions(run.err, {"diverged: batch 4", "of 8 steps changed the weights", "not finite", "--lr", "No row is left"}));
+    CHECK(mentions(run.err,
+                   {"diverged: batch 4", "of 8 steps changed the weights", "not finite", "--lr", "No row is left"}));
     const Json document = read_json(save);  // strict
     CHECK(document["rows"].empty());
     CHECK(document["failed"][0]["size"] == "batch 4");
