@@ -80,6 +80,7 @@ struct Config {
   std::string loss_scale = "dynamic";  // of fp16; or a number
   double loss_scale_floor = 1e-4;
   bool log_underflow = false;
+  bool noise_scale = false;
   std::string device = "auto";          // auto, cpu, cuda, cuda:1, emulated
   std::string graph = "auto";           // auto, on, off
   Recompute recompute;                  // train, gradcheck, graph, bench step

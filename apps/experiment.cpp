@@ -8,6 +8,7 @@
 
 #include "apps/feed.h"
 #include "apps/models/mlp.h"
+#include "apps/noise_meter.h"
 #include "apps/savers.h"
 #include "engine/backend.h"
 #include "engine/gemm_devices.h"
@@ -145,7 +146,10 @@ Learner::Learner(const Config& config, const Problem& problem, uint64_t seed, De
     : model(make_model(config, problem)),
       parameters(*model, device, dtype, seed),
       state(device, {.scaler = first_state(scaler_rule(config))}),
-      optimizer(parameters, optimizer_rule(config), state) {}
+      optimizer(parameters, optimizer_rule(config), state),
+      example_squares(find_noise_way(config) == NoiseWay::examples) {
+  if (find_noise_way(config) == NoiseWay::batches) batch_squares.emplace(parameters);
+}
 
 Model Learner::scoring() const {
   return [this](const Tensor& x) { return (*model)(x, {}); };
@@ -167,7 +171,10 @@ size_t learn(Learner& learner, const Problem& problem, const Inputs& inputs, con
     }();
     const size_t saved = saved_activations(tape, inputs);
     const Range range("backward");
+    std::optional<ExampleSquares> squares;
+    if (learner.example_squares) squares.emplace(inputs.x.device(), inputs.x.rows());
     tape.backward(loss, seed_of(learner.state.ptr(), loss, share));
+    if (squares) squares->add_to(learner.state.ptr(), learner.parameters.count());
     end_batch(learner.state.ptr(), loss, share, inputs.x.rows());
     return saved;
   } catch (const OutOfMemory& error) {

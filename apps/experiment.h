@@ -1,10 +1,12 @@
 // Experiment: what a configuration stands for: the machine's settings, a problem, a model and its optimizer.
 #pragma once
 #include <memory>
+#include <optional>
 
 #include "apps/config.h"
 #include "apps/models/gpt.h"
 #include "apps/problem.h"
+#include "ops/gradient_squares.h"
 #include "ops/optimizer.h"
 #include "ops/schedule.h"
 
@@ -43,6 +45,9 @@ struct Learner {
   ParameterSet parameters;
   DeviceValue<StepState> state;
   Optimizer optimizer;  // advances the state
+  // Of --noise-scale, one of the two at most:
+  bool example_squares;                       // learn() gathers them
+  std::optional<BatchSquares> batch_squares;  // whoever asks for a batch gathers them behind it
 };
 
 // Bytes that a recorded forward pass saves for backward, without the batch itself.

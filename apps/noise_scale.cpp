@@ -31,41 +31,43 @@ std::optional<NoiseSample> noise_sample(double s1, double s2, int64_t n, int64_t
 }
 
 void NoiseScale::add(const NoiseSample& sample, int64_t examples) {
-  const double keep = std::exp2(-static_cast<double>(examples) / half_life_);
-  for (Block& block : blocks_) block.square *= keep, block.trace *= keep, block.weight *= keep;
-  if (blocks_.empty() || blocks_.back().samples == length_) blocks_.push_back({});
-  Block& last = blocks_.back();
+  std::deque<Block>& blocks = state_.blocks;
+  const double keep = std::exp2(-static_cast<double>(examples) / state_.half_life);
+  for (Block& block : blocks) block.square *= keep, block.trace *= keep, block.weight *= keep;
+  if (blocks.empty() || blocks.back().samples == state_.length) blocks.push_back({});
+  Block& last = blocks.back();
   last.square += sample.square, last.trace += sample.trace, last.weight += 1;
   last.samples += 1;
-  samples_ += 1;
-  while (!blocks_.empty() && blocks_.front().weight < 1e-12) blocks_.pop_front();  // forgotten
-  if (blocks_.size() <= most_blocks) return;
+  state_.samples += 1;
+  while (!blocks.empty() && blocks.front().weight < 1e-12) blocks.pop_front();  // forgotten
+  if (blocks.size() <= most_blocks) return;
   std::deque<Block> pairs;
-  for (size_t i = 0; i < blocks_.size(); ++i) {
+  for (size_t i = 0; i < blocks.size(); ++i) {
     if (i % 2 == 0) pairs.push_back({});
     Block& pair = pairs.back();
-    pair.square += blocks_[i].square, pair.trace += blocks_[i].trace, pair.weight += blocks_[i].weight;
-    pair.samples += blocks_[i].samples;
+    pair.square += blocks[i].square, pair.trace += blocks[i].trace, pair.weight += blocks[i].weight;
+    pair.samples += blocks[i].samples;
   }
-  blocks_ = std::move(pairs);
-  length_ *= 2;
+  blocks = std::move(pairs);
+  state_.length *= 2;
 }
 
 std::optional<NoiseEstimate> NoiseScale::estimate() const {
-  if (samples_ == 0) return std::nullopt;
+  if (state_.samples == 0) return std::nullopt;
+  const std::deque<Block>& blocks = state_.blocks;
   Block all;
-  for (const Block& block : blocks_) all.square += block.square, all.trace += block.trace, all.weight += block.weight;
-  NoiseEstimate out{all.square / all.weight, all.trace / all.weight, {}, {}, {}, samples_};
-  if (blocks_.size() < least_blocks) return out;
+  for (const Block& block : blocks) all.square += block.square, all.trace += block.trace, all.weight += block.weight;
+  NoiseEstimate out{all.square / all.weight, all.trace / all.weight, {}, {}, {}, state_.samples};
+  if (blocks.size() < least_blocks) return out;
   std::vector<double> squares, logs;
-  for (const Block& block : blocks_) {
+  for (const Block& block : blocks) {
     const double weight = all.weight - block.weight, square = (all.square - block.square) / weight;
     const double trace = (all.trace - block.trace) / weight;
     if (!(square > 0 && trace > 0)) return out;
     squares.push_back(square);
     logs.push_back(std::log(trace / square));
   }
-  const double t = student_t_quantile(0.975, static_cast<int>(blocks_.size()) - 1);
+  const double t = student_t_quantile(0.975, static_cast<int>(blocks.size()) - 1);
   if (!(out.square - t * standard_error(squares) > 0 && out.trace > 0)) return out;
   const double half = t * standard_error(logs);
   out.scale = out.trace / out.square;

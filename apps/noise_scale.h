@@ -34,7 +34,19 @@ struct NoiseEstimate {
 
 class NoiseScale {
  public:
-  explicit NoiseScale(double half_life) : half_life_(half_life) {}  // examples; above 0
+  struct Block {
+    double square = 0, trace = 0, weight = 0;
+    int64_t samples = 0;
+  };
+  struct State {  // what a run that stops keeps
+    double half_life;
+    std::deque<Block> blocks = {};  // oldest first, of equal numbers of samples but for the last
+    int64_t length = 1;             // samples of a block
+    int64_t samples = 0;
+  };
+  explicit NoiseScale(double half_life) : state_{.half_life = half_life} {}  // examples; above 0
+  explicit NoiseScale(const State& state) : state_(state) {}
+  const State& state() const { return state_; }
 
   void add(const NoiseSample& sample, int64_t examples);  // of a step with so many examples
 
@@ -44,14 +56,7 @@ class NoiseScale {
   std::optional<NoiseEstimate> estimate() const;
 
  private:
-  struct Block {
-    double square = 0, trace = 0, weight = 0;
-    int64_t samples = 0;
-  };
-  const double half_life_;
-  std::deque<Block> blocks_;  // oldest first, of equal numbers of samples but for the last
-  int64_t length_ = 1;        // samples of a block
-  int64_t samples_ = 0;
+  State state_;
 };
 
 }  // namespace tapedeck

@@ -57,11 +57,8 @@ TargetTracker tracker(const Json& j) {
 Json to_json(const RunState& s) {
   Json out = {
       {"step", s.step}, {"examples", s.examples}, {"optimizer_steps", s.optimizer_steps}, {"batches", s.batches}};
-  out["window"] = {{"size", s.window.size},
-                   {"seen", s.window.seen},
-                   {"batches", s.window.batches},
-                   {"loss", s.window.loss},
-                   {"seconds", s.window.seconds}};
+  out["window"] = {{"size", s.window.size}, {"seen", s.window.seen},       {"batches", s.window.batches},
+                   {"loss", s.window.loss}, {"squares", s.window.squares}, {"seconds", s.window.seconds}};
   out["schedule"] = {{"total", s.schedule.total}, {"bent_at", s.schedule.bent_at}, {"bent_done", s.schedule.bent_done}};
   out["loss_scale"] = scaler_json(s.scaler);
   out["last_evaluation"] = s.last_evaluation;
@@ -70,6 +67,7 @@ Json to_json(const RunState& s) {
   out["best"] = or_null(s.best, score_json);
   out["evaluations_without_gain"] = s.evaluations_without_gain;
   out["target"] = or_null(s.tracker, tracker_json);
+  out["noise"] = or_null(s.noise, [](const NoiseMeter& meter) { return to_json(meter); });
   return out;
 }
 
@@ -78,7 +76,11 @@ RunState run_state(const Json& j) {
   s.step = j.at("step"), s.examples = j.at("examples"), s.batches = j.at("batches");
   s.optimizer_steps = j.at("optimizer_steps");
   const Json& window = j.at("window");
-  s.window = {window.at("size"), window.at("seen"), window.at("batches"), number(window.at("loss")),
+  s.window = {window.at("size"),
+              window.at("seen"),
+              window.at("batches"),
+              number(window.at("loss")),
+              window.contains("squares") ? number(window.at("squares")) : NAN,
               window.at("seconds")};
   const Json& schedule = j.at("schedule");
   s.schedule.total = schedule.at("total"), s.schedule.bent_at = schedule.at("bent_at");
@@ -90,6 +92,7 @@ RunState run_state(const Json& j) {
   s.best = unless_null(j.at("best"), score);
   s.evaluations_without_gain = j.at("evaluations_without_gain");
   s.tracker = unless_null(j.at("target"), tracker);
+  if (j.contains("noise")) s.noise = unless_null(j.at("noise"), noise_meter);
   return s;
 }
 

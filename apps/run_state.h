@@ -5,6 +5,7 @@
 #include <vector>
 
 #include "apps/meter.h"
+#include "apps/noise_meter.h"
 #include "apps/problem.h"
 #include "ops/loss_scaler.h"
 #include "ops/schedule.h"
@@ -27,7 +28,8 @@ struct RunState {
   struct Window {                // the step that has begun, up to --accumulate batches
     int64_t size = 0, seen = 0;  // examples it will take, and those that have been learnt from; 0: not begun
     int64_t batches = 0;
-    double loss = 0;  // mean over `size`, as far as seen; gathers on the device, a checkpoint asks it
+    double loss = 0;     // mean over `size`, as far as seen; gathers on the device, a checkpoint asks it
+    double squares = 0;  // of the gradients of its parts, likewise; NaN: of some nobody has measured them
     double seconds = 0;
   } window;
 
@@ -40,6 +42,7 @@ struct RunState {
   int64_t evaluations_without_gain = 0;
   std::optional<TargetTracker> tracker;
   StepTimes times;
+  std::optional<NoiseMeter> noise;  // once --noise-scale was asked for
 };
 
 // As JSON, but for `losses` and `times`, which are long: they go among the tensors.

@@ -19,6 +19,7 @@ class StepsInFlight {
     int64_t examples = 0;  // that it takes
     int64_t total = 0;     // examples of the run when it ends
     double seconds = 0;    // that an earlier process spent on it
+    int64_t parts = 0;     // of one size, whose gradients are compared; 0: they differ, or nobody compares
   };
   struct Finished : Asked {
     StepRecord record;

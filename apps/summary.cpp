@@ -62,17 +62,37 @@ void fields(S& s, const Visit& visit) {
   visit("/loss_scale/skipped", s.loss_scale.skipped);
   visit("/loss_scale/growths", s.loss_scale.growths);
   visit("/loss_scale/backoffs", s.loss_scale.backoffs);
+  visit("/noise_scale", s.noise_scale);
   visit("/status", s.status);
+}
+
+template <class S, class Visit>
+void noise_fields(S& s, const std::string& at, const Visit& visit) {
+  visit(at + "/value", s.value);
+  visit(at + "/low", s.low);
+  visit(at + "/high", s.high);
+  visit(at + "/square", s.square);
+  visit(at + "/trace", s.trace);
+  visit(at + "/samples", s.samples);
+  visit(at + "/left_out", s.left_out);
+  visit(at + "/state", s.state);
+  visit(at + "/how", s.how);
 }
 
 struct Write {
   Json& out;
-  void operator()(const char* path, const std::string& text) const { out[Json::json_pointer(path)] = text; }
+  void operator()(const std::string& path, const std::string& text) const { out[Json::json_pointer(path)] = text; }
   template <class T>
-  void operator()(const char* path, const std::optional<T>& value) const {
+  void operator()(const std::string& path, const std::optional<T>& value) const {
     out[Json::json_pointer(path)] = value ? Json(*value) : Json();
   }
-  void operator()(const char* path, const std::optional<StepTimeSummary>& value) const {
+  void operator()(const std::string& path, const std::optional<NoiseSummary>& value) const {
+    if (value)
+      noise_fields(*value, path, *this);
+    else
+      out[Json::json_pointer(path)] = nullptr;
+  }
+  void operator()(const std::string& path, const std::optional<StepTimeSummary>& value) const {
     Json& step = out[Json::json_pointer(path)] = {{"median", {}}, {"p05", {}}, {"p95", {}}, {"n", {}}};
     if (value) step = {{"median", value->median_ms}, {"p05", value->p05_ms}, {"p95", value->p95_ms}, {"n", value->n}};
   }
@@ -85,6 +105,10 @@ struct Read {
   void operator()(const std::string& path, T& field) const {
     const Json::json_pointer place(path);
     if (in.contains(place) && !in[place].is_null()) get(path, in[place], field);
+  }
+  void operator()(const std::string& path, std::optional<NoiseSummary>& field) const {
+    const Json::json_pointer place(path);
+    if (in.contains(place) && in[place].is_object()) noise_fields(field.emplace(), path, *this);
   }
   void operator()(const std::string& path, std::optional<StepTimeSummary>& field) const {
     Number median, p05, p95;

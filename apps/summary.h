@@ -12,6 +12,14 @@ namespace tapedeck {
 using Number = std::optional<double>;
 using Count = std::optional<int64_t>;
 
+struct NoiseSummary {              // see noise_scale.h
+  Number value, low, high;         // B_simple and its 95 % interval; none: not resolved
+  Number square, trace;            // |G|², tr Σ
+  Count samples, left_out;         // steps
+  std::string state;               // "resolved", "not resolved", "not available: REASON"
+  std::optional<std::string> how;  // "per example", "micro-batches of 12"
+};
+
 struct Summary {
   std::string command, model, data, device, precision;
   Count parameters, threads, seed, batch, accumulate, steps, examples;
@@ -49,6 +57,8 @@ struct Summary {
     Number final;
     Count skipped, growths, backoffs;
   } loss_scale;
+
+  std::optional<NoiseSummary> noise_scale;  // null: not asked for
 
   std::string status;  // "done", "target reached", "target not reached", "diverged", "interrupted"
 };

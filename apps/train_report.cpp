@@ -6,6 +6,7 @@
 #include <iostream>
 #include <iterator>
 
+#include "apps/noise_meter.h"
 #include "apps/stats.h"
 
 namespace tapedeck {
@@ -79,6 +80,7 @@ std::string run_report(const Summary& s, const Trainer& trainer, const Problem& 
     line(fmt::format("loss scale {} at the end: {} steps skipped, {} times doubled, {} times halved",
                      *s.loss_scale.final, s.loss_scale.skipped.value_or(0), s.loss_scale.growths.value_or(0),
                      s.loss_scale.backoffs.value_or(0)));
+  if (s.noise_scale) line(noise_text(*s.noise_scale));
   if (!trainer.reason().empty() && s.status != "diverged") line(trainer.reason());  // that one went to stderr
   const std::string after = fmt::format(" after {} steps, {:.1f} epochs", s.steps.value_or(0), s.epochs.value_or(0));
   line(s.status == "interrupted"

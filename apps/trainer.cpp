@@ -31,6 +31,7 @@ Trainer::Trainer(const Config& config, const Problem& problem, Device device, Tr
       last_step_(total_steps(config, problem)),
       in_flight_(device) {
   if (config.target) state_.tracker.emplace(*config.target);
+  if (config.noise_scale) state_.noise.emplace(std::ssize(problem.data().train));
   state_.schedule = make_schedule(config, problem);
 }
 
@@ -120,6 +121,7 @@ void Trainer::ask_for_batch() {
     const size_t saved = learn(*learner_, problem_, inputs,
                                {true, static_cast<uint64_t>(config_.seed), 0, &learner_->state.ptr()->batches}, share);
     saved_bytes_ = std::max(saved_bytes_, static_cast<int64_t>(saved));
+    if (learner_->batch_squares) learner_->batch_squares->add_to(learner_->state.ptr(), learner_->parameters, first);
     if (!last) return;
     const Range range("optimizer");
     learner_->optimizer.advance({.schedule = state_.schedule,
@@ -133,8 +135,14 @@ void Trainer::ask_for_batch() {
   if (!last) return;
   if (watch_) watch_->ends(state_.step);
   state_.examples += window.size;
-  in_flight_.asked({state_.step++, window.size, state_.examples, window.seconds});
+  in_flight_.asked({state_.step++, window.size, state_.examples, window.seconds, noise_parts()});
   window = {};
+}
+
+int64_t Trainer::noise_parts() const {
+  const RunState::Window& window = state_.window;
+  if (learner_->example_squares) return window.size;
+  return learner_->batch_squares && window.size % config_.batch == 0 ? window.batches : 0;
 }
 
 bool Trainer::settle(int64_t ahead) {
@@ -153,6 +161,8 @@ bool Trainer::take_in(const StepsInFlight::Finished& step) {
     state_.times.add(step.seconds);
   }
   const auto logging = clock_.enter(Phase::logging);
+  if (find_noise_way(config_) != NoiseWay::none)
+    state_.noise->add(step.record, step.parts, step.examples, std::ssize(problem_.data().train));
   log_step(step);
   const StepRecord& done = step.record;
   if (done.went || !done.halted) return true;  // or skipped, and the next one goes on with a smaller scale

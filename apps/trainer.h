@@ -67,6 +67,7 @@ class Trainer {
   bool evaluation_due() const;
   bool over() const;  // the target is confirmed or patience is at its end
   void log_step(const StepsInFlight::Finished& step);
+  int64_t noise_parts() const;  // of the step whose last batch has been asked for
   Score score(std::span<const int32_t> rows) const;  // throws Stopped when asked to
 
   bool checkpoint_due() const;

@@ -1,5 +1,6 @@
 // How a run is saved, and how it goes on from there.
 #include <algorithm>
+#include <cmath>
 
 #include "apps/resume.h"
 #include "apps/trainer.h"
@@ -27,6 +28,7 @@ Checkpoint Trainer::checkpoint() {
   state_.optimizer_steps = on_device.updates;
   state_.scaler = on_device.scaler;
   state_.window.loss = on_device.loss;
+  state_.window.squares = find_noise_way(config_) == NoiseWay::none ? NAN : on_device.squares;
   Checkpoint out{
       .name = checkpoint_name(state_.step, state_.window.batches, evaluation_due()), .state = {}, .files = {}};
   Json run = to_json(state_);
@@ -70,6 +72,7 @@ bool Trainer::save_checkpoint() {
 void Trainer::restore(const Checkpoint& from) {
   const Schedule in_effect = state_.schedule;
   const std::optional<TargetTracker> asked_for = state_.tracker;
+  const std::optional<NoiseMeter> in_effect_noise = state_.noise;
   try {
     state_ = run_state(from.state.at("run"));
     load_seconds_before_ = from.state.at("load_seconds");
@@ -79,6 +82,7 @@ void Trainer::restore(const Checkpoint& from) {
     throw Error(
         text("checkpoint {}: its state.json does not say where the run stands: of another version?", from.name));
   }
+  if (!state_.noise) state_.noise = in_effect_noise;
   const std::optional<TargetTracker>& saved = state_.tracker;
   if (!asked_for || !saved || saved->target() != asked_for->target()) {
     if (asked_for) state_.last_evaluation = 0;  // no evaluation has judged this target yet
@@ -112,6 +116,7 @@ void Trainer::restore_tensors(const Checkpoint& from) {
     if (name == "gradients") {
       copy(learner_->parameters.gradients(), tensor);
       for (const Parameter* p : learner_->parameters.all()) p->value.grad->fresh = false;
+      if (learner_->batch_squares) learner_->batch_squares->restore(learner_->parameters);
     }
     if (name == "losses") {
       const std::vector<double> pairs = tensor.doubles();
@@ -124,6 +129,7 @@ void Trainer::restore_tensors(const Checkpoint& from) {
                                         .batches = state_.batches,
                                         .cursor = state_.examples + state_.window.seen,
                                         .loss = state_.window.loss,
+                                        .squares = state_.window.squares,
                                         .scaler = state_.scaler});
 }
 

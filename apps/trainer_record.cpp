@@ -38,6 +38,7 @@ void Trainer::log_step(const StepsInFlight::Finished& finished) {
                  {"lr", finished.record.rate}};
     if (watch_ && watch_->slows(finished.step)) line["profiled"] = true;
     if (scaler_.on()) line["loss_scale"] = finished.record.scale, line["skipped"] = finished.record.scaler.skipped;
+    if (config_.noise_scale) add_noise(line, *state_.noise);
     folder_->append(std::move(line));
   }
   state_.logged = {};
@@ -58,7 +59,8 @@ void Trainer::fill_memory(Summary& s) const {
   s.memory.parameters = values;
   s.memory.gradients = gradients;
   s.memory.optimizer = state;
-  s.memory.activations_peak = peak - values - gradients - state - data_bytes_;
+  const size_t before = learner_->batch_squares ? learner_->batch_squares->bytes() : 0;
+  s.memory.activations_peak = peak - values - gradients - state - before - data_bytes_;
   s.memory.saved_activations = saved_bytes_;
   s.memory.workspace = *s.memory.activations_peak - saved_bytes_;
 }
@@ -131,6 +133,7 @@ Summary Trainer::summary() const {
     s.loss_scale.final = scaler.scale, s.loss_scale.skipped = scaler.skipped;
     s.loss_scale.growths = scaler.growths, s.loss_scale.backoffs = scaler.backoffs;
   }
+  if (config_.noise_scale) s.noise_scale = noise_summary(config_, *state_.noise);
   s.status = status_;
   return s;
 }

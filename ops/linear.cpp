@@ -5,6 +5,7 @@
 #include "engine/column_sums.h"
 #include "engine/recompute.h"
 #include "engine/trace.h"
+#include "ops/gradient_squares.h"
 #include "ops/ops.h"
 #include "ops/pointwise.h"
 #include "ops/product.h"
@@ -174,6 +175,8 @@ Tensor linear(const Tensor& x, const Tensor& weight, const Tensor& bias, Activat
         const Tensor dz = pre_activation_gradient(left, dy, *z, *y, offer && offer->summed ? want({}) : dbias);
         if (dx) gemm_into(dx, product(dz, *weight));
         if (dweight) gemm_into(dweight, product(Transposed{dz}, *x));
+        if (ExampleSquares* const squares = ExampleSquares::current(); squares && dweight)
+          squares->add_layer(dz, *x, static_cast<bool>(dbias));
       },
       offer, remaking() && z && same_again(y, fused) ? recipe_of(activation, z) : nullptr);
 }

@@ -71,11 +71,13 @@ struct Decide {
     if (plan.halt && overflow && s.scaler.in_a_row >= plan.scaler.patience()) s.halted = 1;
     if (plan.records) {
       const int64_t broken = finite(s.norm) ? -1 : first_broken();
-      plan.records[s.step % plan.ring] = {s.step, s.loss, s.norm, s.rate, broken, s.go, s.halted, s.scaler, scale};
+      plan.records[s.step % plan.ring] = {
+          s.step, s.loss,   s.norm,   s.rate, broken,
+          s.go,   s.halted, s.scaler, scale,  s.squares / (double(scale) * double(scale))};
     }
     s.step += 1;
     s.updates += s.go;
-    s.loss = 0;
+    s.loss = 0, s.squares = 0;
     *state = s;
   }
 };

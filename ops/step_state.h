@@ -14,6 +14,7 @@ struct StepState {
   int64_t batches = 0;      // batches trained on, ever: dropout's counter
   int64_t cursor = 0;       // examples given so far, ever: its remainder by an epoch's length is the place in the epoch
   double loss = 0;          // of the step in progress, as far as its batches have been seen
+  double squares = 0;       // of the gradients of its parts, where somebody measures them (gradient_squares.h)
   ScalerState scaler = {};  // the gradients of the step in progress are scale times what they are
 
   // What the end of a step leaves for the update of the values:
@@ -34,6 +35,7 @@ struct StepRecord {
   int32_t halted = 0;       // 1: no later step changes anything
   ScalerState scaler = {};  // behind it
   float scale = 1;          // that it was made with
+  double squares = 0;       // of the gradients of its parts, without the scale
 };
 
 // Where the backward pass of a batch begins: dL/dloss = share · scale, of the loss's type.

@@ -22,6 +22,10 @@ Json filled(Json document, int& next) {
       value = filled(value, next);
     else if (key == "metric")
       value = "loss";
+    else if (key == "noise_scale")
+      value = filled(to_json(Summary{.noise_scale = NoiseSummary{}})["noise_scale"], next);
+    else if (key == "how")
+      value = "per example";
     else if (key == "reached")
       value = true;
     else if (value.is_null())
