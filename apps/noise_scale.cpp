@@ -1,5 +1,6 @@
 #include "apps/noise_scale.h"
 
+#include <algorithm>
 #include <cmath>
 #include <vector>
 
@@ -10,13 +11,14 @@ namespace tapedeck {
 namespace {
 
 constexpr size_t most_blocks = 64, least_blocks = 5;
+constexpr double forgotten = 0x1p-10;  // weight of a sample: blocks are then at most a third of a half-life long
 
-// Delete-one jackknife: the standard error of a statistic from its values without each of the blocks.
-double standard_error(const std::vector<double>& without) {
-  const double center = mean(without), n = static_cast<double>(without.size());
+// Jackknife with blocks of unequal weight: the standard error of a statistic from its value and those without each of
+// the blocks, which have these shares of the weight. n: of how many blocks of equal weight they are worth.
+double standard_error(double all, const std::vector<double>& without, const std::vector<double>& shares, double n) {
   double sum = 0;
-  for (const double value : without) sum += (value - center) * (value - center);
-  return std::sqrt((n - 1) / n * sum);
+  for (size_t i = 0; i < without.size(); ++i) sum += std::pow((1 - shares[i]) * (all - without[i]), 2);
+  return std::sqrt(n / (n - 1) * sum);
 }
 
 }  // namespace
@@ -39,7 +41,8 @@ void NoiseScale::add(const NoiseSample& sample, int64_t examples) {
   last.square += sample.square, last.trace += sample.trace, last.weight += 1;
   last.samples += 1;
   state_.samples += 1;
-  while (!blocks.empty() && blocks.front().weight < 1e-12) blocks.pop_front();  // forgotten
+  while (!blocks.empty() && blocks.front().weight < forgotten * static_cast<double>(blocks.front().samples))
+    blocks.pop_front();
   if (blocks.size() <= most_blocks) return;
   std::deque<Block> pairs;
   for (size_t i = 0; i < blocks.size(); ++i) {
@@ -59,17 +62,21 @@ std::optional<NoiseEstimate> NoiseScale::estimate() const {
   for (const Block& block : blocks) all.square += block.square, all.trace += block.trace, all.weight += block.weight;
   NoiseEstimate out{all.square / all.weight, all.trace / all.weight, {}, {}, {}, state_.samples};
   if (blocks.size() < least_blocks) return out;
-  std::vector<double> squares, logs;
+  std::vector<double> squares, logs, shares;
+  double worth = 0;
   for (const Block& block : blocks) {
     const double weight = all.weight - block.weight, square = (all.square - block.square) / weight;
     const double trace = (all.trace - block.trace) / weight;
     if (!(square > 0 && trace > 0)) return out;
     squares.push_back(square);
     logs.push_back(std::log(trace / square));
+    shares.push_back(block.weight / all.weight);
+    worth += shares.back() * shares.back();
   }
-  const double t = student_t_quantile(0.975, static_cast<int>(blocks.size()) - 1);
-  if (!(out.square - t * standard_error(squares) > 0 && out.trace > 0)) return out;
-  const double half = t * standard_error(logs);
+  worth = 1 / worth;
+  const double t = student_t_quantile(0.975, std::max(1, static_cast<int>(worth) - 1));
+  if (!(out.square - t * standard_error(out.square, squares, shares, worth) > 0 && out.trace > 0)) return out;
+  const double half = t * standard_error(std::log(out.trace / out.square), logs, shares, worth);
   out.scale = out.trace / out.square;
   out.low = *out.scale * std::exp(-half);
   out.high = *out.scale * std::exp(half);
