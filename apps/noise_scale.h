@@ -51,8 +51,8 @@ class NoiseScale {
   void add(const NoiseSample& sample, int64_t examples);  // of a step with so many examples
 
   // The interval is a block jackknife's [Künsch 1989], on log B_simple with Student's t: neighbouring steps share their
-  // weights, so blocks of steps are left out in turn. "Not resolved" where the interval of |G|² includes 0, or there
-  // are fewer than 5 blocks; nothing is clamped. None before the first sample.
+  // weights, so blocks of steps are left out in turn, and count by their weight. "Not resolved" where the interval of
+  // |G|² includes 0, or there are fewer than 5 blocks; nothing is clamped. None before the first sample.
   std::optional<NoiseEstimate> estimate() const;
 
  private:

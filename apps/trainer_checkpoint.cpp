@@ -129,7 +129,7 @@ void Trainer::restore_tensors(const Checkpoint& from) {
                                         .batches = state_.batches,
                                         .cursor = state_.examples + state_.window.seen,
                                         .loss = state_.window.loss,
-                                        .squares = state_.window.squares,
+                                        .squares = state_.window.seen > 0 ? state_.window.squares : 0,
                                         .scaler = state_.scaler});
 }
 

@@ -82,9 +82,10 @@ TEST_CASE("noise scale: B = 256 as 1 x 256, 4 x 64 and 16 x 16 has one loss curv
   CHECK(whole.summary.noise_scale->how == "per example");
   CHECK(whole.summary.noise_scale->samples == 30);
   CHECK(whole.summary.noise_scale->left_out == 0);
-  for (const auto& [batch, accumulate] : {std::pair{"64", "4"}, std::pair{"16", "16"}}) {
-    const Run cut(with(mlp, {{"batch", batch}, {"accumulate", accumulate}}));
-    INFO(accumulate << " x " << batch);
+  for (const Settings& pieces :
+       {Settings{{"batch", "64"}, {"accumulate", "4"}}, Settings{{"batch", "16"}, {"accumulate", "16"}}}) {
+    const Run cut(with(mlp, pieces));
+    INFO(pieces[1].value << " x " << pieces[0].value);
     expect_same_losses(whole, cut, 1e-4);
     const NoiseEstimate a = whole.estimate(), b = cut.estimate();
     CHECK(*b.scale == doctest::Approx(*a.scale).epsilon(1e-3));

@@ -167,6 +167,22 @@ TEST_CASE("resume: the gradient noise scale of a run that goes on is that of the
   compare_with_stops({{"noise-scale", "true"}, {"accumulate", "4"}, {"steps", "30"}, {"batch", "6"}}, gpt);
 }
 
+// Fault: the first step, which began without anybody measuring it, counts with what has been measured since.
+TEST_CASE("resume: a run may be asked for its noise scale later, and leaves out the step that had begun") {
+  for (const int64_t batches : {17, 18}) {  // inside the sixth step, and behind it
+    const Options options =
+        with(base, {{"accumulate", "3"}, {"steps", "20"}, {"log-every", "20"}, {"eval-every", "40"}});
+    const TemporaryFolder folder;
+    CHECK(one_process(options, folder / "run", {.batches = batches}).status == "interrupted");
+    one_process(with(options, {{"noise-scale", "true"}}), folder / "run");
+    std::vector<std::string> complaints;
+    const Checkpoint end = *Checkpoints(folder / "run").newest(complaints);
+    const Json noise = end.state.at("run").at("noise");
+    CHECK(noise["left_out"] == (batches == 17 ? 1 : 0));
+    CHECK(noise["samples"] == 14);
+  }
+}
+
 TEST_CASE("resume: a run on the emulated device goes on as well") {  // apart: ThreadSanitizer cannot follow fibers
   compare_with_stops(
       {{"device", "emulated"}, {"steps", "60"}, {"dropout", "0.1"}, {"accumulate", "2"}, {"workers", "1"}});
