@@ -1,6 +1,7 @@
 // --noise-scale in whole runs: however a step is cut, on every device, replayed, resumed; and what it says where there
 // is nothing to compare.
 #include <cmath>
+#include <fstream>
 
 #include "apps/noise_meter.h"
 #include "engine/emulation/emulated_device.h"
@@ -37,12 +38,15 @@ const Settings gpt = {{"data", "task:copy:length=4,symbols=8"},
                       {"accumulate", "2"},
                       {"lr", "0.003"},
                       {"warmup", "0"},
-                      {"steps", "60"},
+                      {"steps", "1000"},
                       {"eval-every", "1000"},
                       {"noise-scale", "true"}};
 
 struct Run {
-  explicit Run(const Settings& settings) : training(settings), summary(training.trainer.run()) {}
+  // Stopped after so many batches, which saves the time to score.
+  explicit Run(const Settings& settings, int64_t batches = INT64_MAX)
+      : training(settings, nullptr, [batches, asked = int64_t{0}]() mutable { return asked++ >= batches; }),
+        summary(training.trainer.run()) {}
   NoiseEstimate estimate() const { return *training.trainer.state().noise->average.estimate(); }
   std::string all() const { return to_json(*training.trainer.state().noise).dump(); }  // every bit of it
   std::vector<double> losses() const {
@@ -95,7 +99,7 @@ TEST_CASE("noise scale: B = 256 as 1 x 256, 4 x 64 and 16 x 16 has one loss curv
 }
 
 TEST_CASE("noise scale: B = 16 as 2 x 8 and 4 x 4 micro-batches of a gpt agrees within the interval") {
-  const Run two(gpt), four(with(gpt, {{"batch", "4"}, {"accumulate", "4"}}));
+  const Run two(gpt, 120), four(with(gpt, {{"batch", "4"}, {"accumulate", "4"}}), 240);
   expect_same_losses(two, four, 1e-4);
   CHECK(two.summary.noise_scale->how == "micro-batches of 8");
   CHECK(four.summary.noise_scale->how == "micro-batches of 4");
@@ -104,9 +108,9 @@ TEST_CASE("noise scale: B = 16 as 2 x 8 and 4 x 4 micro-batches of a gpt agrees 
 
 TEST_CASE("noise scale: that of fp16 and bf16 agrees with that of fp32 within the interval") {
   for (const Settings& model : {mlp, gpt}) {
-    const Run fp32(model);
+    const Run fp32(model, 120);
     for (const char* precision : {"fp16", "bf16"}) {
-      const Run half(with(model, {{"precision", precision}}));
+      const Run half(with(model, {{"precision", precision}}), 120);
       INFO(precision);
       expect_within_interval(fp32.estimate(), half.estimate());
       const int64_t skipped = half.summary.loss_scale.skipped.value_or(0);
@@ -116,14 +120,16 @@ TEST_CASE("noise scale: that of fp16 and bf16 agrees with that of fp32 within th
 }
 
 TEST_CASE("noise scale: every device agrees, and a replayed step measures bitwise what a plain one does") {
-  for (const Settings& model : {with(mlp, {{"dropout", "0.2"}, {"batch", "250"}, {"steps", "11"}}),
-                                with(mlp, {{"batch", "90"}, {"accumulate", "3"}, {"steps", "9"}}),
-                                with(gpt, {{"steps", "6"}, {"dropout", "0.2"}})}) {
-    const Run cpu(model);
-    REQUIRE(cpu.summary.noise_scale->samples > 5);
+  // 3,224 examples: an epoch ends in a batch of 424, or in a window of one batch of 600 and one of 224.
+  const Settings small = with(mlp, {{"data", "blobs"}, {"hidden", "3"}, {"steps", "1000"}});
+  for (const Settings& model :
+       {with(small, {{"dropout", "0.2"}, {"batch", "700"}}), with(small, {{"batch", "600"}, {"accumulate", "2"}}),
+        with(gpt, {{"dropout", "0.2"}})}) {
+    const Run cpu(model, 9);
+    REQUIRE(cpu.summary.noise_scale->samples >= 4);
     for (const Device device : devices_with_lanes()) {
       const Settings here = with(model, {{"device", name(device)}});
-      const Run plain(with(here, {{"graph", "off"}})), replayed(with(here, {{"graph", "on"}}));
+      const Run plain(with(here, {{"graph", "off"}}), 9), replayed(with(here, {{"graph", "on"}}), 9);
       CHECK(plain.all() == replayed.all());
       CHECK(plain.estimate().square == doctest::Approx(cpu.estimate().square).epsilon(1e-3));
       CHECK(plain.estimate().trace == doctest::Approx(cpu.estimate().trace).epsilon(1e-3));
@@ -133,9 +139,9 @@ TEST_CASE("noise scale: every device agrees, and a replayed step measures bitwis
 
 // Fault: what is measured is written where something else reads it, or a batch no longer writes but adds.
 TEST_CASE("noise scale: measuring changes no bit of the run, and a run without it has null and no line of it") {
-  for (const Settings& model : {with(mlp, {{"dropout", "0.2"}}), with(gpt, {{"steps", "10"}}),
+  for (const Settings& model : {with(mlp, {{"dropout", "0.2"}}), gpt,
                                 with(mlp, {{"precision", "fp16"}, {"batch", "100"}, {"accumulate", "3"}})}) {
-    const Run on(model), off(with(model, {{"noise-scale", "false"}}));
+    const Run on(model, 20), off(with(model, {{"noise-scale", "false"}}), 20);
     CHECK(on.training.weights() == off.training.weights());
     CHECK(on.losses() == off.losses());
     CHECK(on.summary.noise_scale);
@@ -181,10 +187,16 @@ TEST_CASE("noise scale: skipped steps are left out, and steps whose parts are no
   // The last step of an epoch has a short batch: an example is an example, but micro-batches then differ.
   const Run examples(with(mlp, {{"batch", "150"}, {"accumulate", "3"}, {"steps", "6"}}));
   CHECK(examples.summary.noise_scale->left_out == 0);
-  const Run batches(with(gpt, {{"batch", "70"}, {"accumulate", "3"}, {"epochs", "1"}, {"steps", "1000"}}));
-  const int64_t rows = std::ssize(batches.training.problem.data().train), full = rows / 210;
-  INFO(rows);
+  const TemporaryFolder folder;
+  std::string words;
+  for (int i = 0; i < 700; ++i) words += static_cast<char>('a' + i * i % 11);
+  std::ofstream(folder / "words.txt") << words;
+  const Settings cut =
+      with(gpt, {{"data", "text:" + (folder / "words.txt")}, {"context", "4"}, {"batch", "70"}, {"accumulate", "3"}});
+  const int64_t rows = std::ssize(Training(cut).problem.data().train), full = rows / 210;
   REQUIRE(rows % 70 > 0);
+  REQUIRE(full > 0);
+  const Run batches(cut, (rows + 69) / 70);
   CHECK(batches.summary.steps == full + 1);
   CHECK(batches.summary.noise_scale->samples == full);
   CHECK(batches.summary.noise_scale->left_out == 1);

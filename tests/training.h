@@ -5,6 +5,7 @@
 #include <sstream>
 #include <stdexcept>
 #include <string>
+#include <utility>
 #include <vector>
 
 #include "apps/trainer.h"
@@ -12,15 +13,16 @@
 namespace tapedeck::test {
 
 struct Training {
-  // `log` sees what a log file would.
-  explicit Training(const std::vector<Setting>& options, std::streambuf* log = nullptr)
+  // `log` sees what a log file would. A run that is stopped scores nothing at its end.
+  explicit Training(
+      const std::vector<Setting>& options, std::streambuf* log = nullptr, Trainer::Stop stop = [] { return false; })
       : config(configure("train", with_device(options))),
         device(prepare_machine(config)),
         dtype(find_precision(config)),
         problem(config, device, dtype),
         stream(log ? log : ignored.rdbuf()),
         progress(stream, false, log == nullptr),
-        trainer(config, problem, device, clock, progress, nullptr) {}
+        trainer(config, problem, device, clock, progress, nullptr, std::move(stop)) {}
 
   static std::vector<Setting> with_device(std::vector<Setting> options) {  // the CPU where they do not say
     const bool says =
