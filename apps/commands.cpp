@@ -7,6 +7,8 @@ std::span<const Command> all_commands() {
   static constexpr Command kCommands[] = {
       {"train", "train a model and report the time to the target",
        "tapedeck train --data mnist --data-dir mnist --hidden 512,512 --target accuracy=0.97", run_train},
+      {"sweep", "how steps, examples and seconds to a target change with the batch size",
+       "tapedeck sweep --data mnist --data-dir mnist --batches 16..8192 --preset standard", run_sweep},
       {"compare", "two configurations over the same seeds: errors, decisions, step time, result",
        "tapedeck compare precision --data mnist --data-dir mnist --epochs 3 --seeds 5", run_compare},
       {"profile", "where the time of a training step goes: by op and by part of the model, against the roofs",

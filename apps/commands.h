@@ -35,6 +35,7 @@ int run_bench_peaks(const Config& config);      // bench_peaks.cpp
 int run_bench_all(const Config& config);        // bench_all.cpp
 int run_bench_diff(const Config& config);       // bench_diff.cpp
 int run_fit(const Config& config);              // fit.cpp
+int run_sweep(const Config& config);            // sweep/sweep.cpp
 
 std::span<const Command> all_commands();  // in the order of the help page
 

@@ -30,6 +30,20 @@ double decay_of(std::string_view optimizer) {
   return optimizer == "lars" ? 1e-4 : 0;
 }
 
+// A first passage is judged with a rate that does not know the end.
+void fill_sweep_defaults(Config& c) {
+  if (c.preset.empty()) c.preset = "quick";
+  const bool publication = c.preset == "publication";
+  if (is_default(c, "seeds")) c.seeds = publication ? 10 : 5;
+  if (is_default(c, "batches")) {
+    c.batches.clear();
+    for (int64_t batch = publication ? 1 : 8; batch <= (c.preset == "quick" ? 1024 : 8192); batch *= 2)
+      c.batches.push_back(batch);
+  }
+  if (!c.steps && !c.epochs) c.model == "gpt" ? c.steps = 2000 : c.epochs = 20;
+  if (is_default(c, "schedule")) c.schedule = c.horizon ? "cosine" : "constant";
+}
+
 // Defaults that depend on other options.
 void fill_defaults(Config& c) {
   const bool is_train = c.command == "train" || c.command == "profile";
@@ -86,6 +100,7 @@ void fill_defaults(Config& c) {
     if (!c.validation) c.validation = 0.1;
     if (!c.test && !kind->by_place) c.test = 0.1;
   }
+  if (c.command == "sweep") fill_sweep_defaults(c);
   if (!is_train) return;
   const bool nothing_asked = is_default(c, "data") && is_default(c, "epochs") && is_default(c, "steps");
   if (nothing_asked && c.loss == "cross_entropy") unless_set("target", c.target, Target{"accuracy", 0.97});
@@ -173,7 +188,7 @@ void check_together(Config& c) {
                                  *c.validation, *c.test));
   if (c.target && c.target->metric == "accuracy" && c.loss == "mse")
     throw UsageError(fmt::format("--target {}: --loss mse has no accuracy; use loss=NUMBER", to_text(*c.target)));
-  const bool reads_data = command_bit(c.command) & (kTrain | kProfile | kDataInfo | kDataConvert | kGradcheck | kGraph);
+  const bool reads_data = command_bit(c.command) & (kTrain | kSweep | kProfile | kDataInfo | kDataConvert | kGradcheck | kGraph);
   if (reads_data && c.resume.empty() && kind && kind->needs_folder && c.data_dir.empty())
     throw UsageError(fmt::format("{}{} needs --data-dir, the folder of its files",
                                  std::string_view(data_option) == "data" ? "--data " : "", c.data));

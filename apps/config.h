@@ -99,8 +99,16 @@ struct Config {
   std::string config_file;
 
   // Of single commands
-  std::string preset, side_a, side_b;    // compare
-  int64_t seeds = 5;                     // compare
+  std::string preset;                    // compare, sweep
+  std::string side_a, side_b;            // compare
+  int64_t seeds = 5;                     // compare, sweep
+  std::vector<Target> targets;           // sweep; empty: at the knee of the pilot
+  std::vector<double> rates;             // sweep; empty: found by itself
+  std::optional<double> budget;          // sweep: seconds
+  int64_t parallel = 1;                  // sweep: cells side by side
+  std::string part;                      // sweep: "I/N", empty: all
+  std::string again = "on";              // sweep: on, off
+  bool plan = false, horizon = false;    // sweep
   std::string file;                      // fit: the runs
   std::string run;                       // evaluate, export: the run folder, or a weights file in it
   std::string predictions;               // evaluate: file to write, empty: none
@@ -115,7 +123,7 @@ struct Config {
   std::string svg;                                                  // inspect: file to write, empty: none
   bool dot = false;                                                 // graph
   std::optional<int64_t> order;                                     // data info: epoch
-  std::vector<int64_t> batches = {32, 128, 512, 2048};              // bench step
+  std::vector<int64_t> batches = {32, 128, 512, 2048};              // bench step, sweep
   std::vector<int64_t> contexts = {64, 128, 256, 512, 1024, 2048};  // bench attention: positions of an example
   int64_t tokens = 2048;                                            // bench attention: of a batch
   std::vector<int64_t> sizes = {32, 64, 128, 256, 512, 1024, 2048, 4096, 8192};  // bench matmul; fusion, transfer

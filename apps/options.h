@@ -38,13 +38,16 @@ enum CommandBit : unsigned {
   kBenchTransfer = 33554432,
   kBenchDiff = 67108864,
   kBenchAll = 134217728,
-  kFit = 268435456
+  kFit = 268435456,
+  kReport = 536870912,
+  kSweep = 1073741824
 };
 unsigned command_bit(std::string_view command);  // "data info" -> kDataInfo; 0 for a command that takes no option
 
 using Member = std::variant<bool Config::*, int64_t Config::*, double Config::*, std::string Config::*,
                             std::vector<int64_t> Config::*, std::optional<int64_t> Config::*,
-                            std::optional<double> Config::*, std::optional<Target> Config::*, Recompute Config::*>;
+                            std::optional<double> Config::*, std::optional<Target> Config::*, Recompute Config::*,
+                            std::vector<double> Config::*, std::vector<Target> Config::*>;
 
 struct Range {
   double low = -std::numeric_limits<double>::infinity(), high = std::numeric_limits<double>::infinity();
@@ -52,7 +55,8 @@ struct Range {
 };
 
 struct Option {
-  enum class Form { plain, positional, word, size };  // word: positional, may be missing; size: bytes, written 512MiB
+  // word: positional, may be missing; size: bytes, written 512MiB; time: seconds, written 90s, 10min or 2h
+  enum class Form { plain, positional, word, size, time };
   // A resumed run takes the option from its folder, and given again it must be the same, unless --force is given; where
   // the saved weights would not fit another value (shape), in spite of it. What says when the run ends may differ
   // (length), and so may what touches no result (free). Or it belongs to the process alone (own).

@@ -47,7 +47,8 @@ unsigned command_bit(std::string_view command) {
                {"bench transfer", kBenchTransfer},
                {"bench diff", kBenchDiff},
                {"bench all", kBenchAll},
-               {"fit", kFit}};
+               {"fit", kFit},
+               {"sweep", kSweep}};
   for (const auto& [name, bit] : kBits)
     if (name == command) return bit;
   return 0;

@@ -28,14 +28,55 @@ Number parse_number(std::string_view text, const Range& range) {
   return value;
 }
 
-std::vector<int64_t> parse_list(std::string_view text, const Range& range) {
-  std::vector<int64_t> values;
+// f of each part between commas.
+template <class F>
+void for_each_part(std::string_view text, const F& f) {
   for (size_t comma = 0; comma != text.npos;) {
     comma = text.find(',');
-    values.push_back(parse_number<int64_t>(text.substr(0, comma), range));
+    f(text.substr(0, comma));
     if (comma != text.npos) text.remove_prefix(comma + 1);
   }
+}
+
+// "8..1024" stands for 8, 16, 32 … 1024.
+void add_doublings(std::vector<int64_t>& values, std::string_view text, size_t dots, const Range& range) {
+  const auto first = parse_number<int64_t>(text.substr(0, dots), range);
+  const auto last = parse_number<int64_t>(text.substr(dots + 2), range);
+  if (first < 1 || last < first) throw Refused{};
+  for (int64_t value = first;; value *= 2) {
+    values.push_back(value);
+    if (value > last / 2) return;
+  }
+}
+
+std::vector<int64_t> parse_list(std::string_view text, const Range& range) {
+  std::vector<int64_t> values;
+  for_each_part(text, [&](std::string_view part) {
+    if (const size_t dots = part.find(".."); dots != part.npos)
+      add_doublings(values, part, dots, range);
+    else
+      values.push_back(parse_number<int64_t>(part, range));
+  });
   return values;
+}
+
+std::vector<double> parse_numbers(std::string_view text, const Range& range) {
+  std::vector<double> values;
+  for_each_part(text, [&](std::string_view part) { values.push_back(parse_number<double>(part, range)); });
+  return values;
+}
+
+double parse_time(std::string_view text, const Range& range) {
+  double unit = 0;
+  for (const auto& [name, seconds] : {std::pair<std::string_view, double>{"min", 60}, {"h", 3600}, {"s", 1}})
+    if (text.ends_with(name)) {
+      text.remove_suffix(name.size());
+      unit = seconds;
+      break;
+    }
+  const double seconds = parse_number<double>(text, {}) * unit;  // without a unit: 0, which no range has
+  if (!within(range, seconds)) throw Refused{};
+  return seconds;
 }
 
 int64_t parse_size(std::string_view text, const Range& range) {
@@ -60,6 +101,12 @@ Target parse_target(std::string_view text) {
   if (text.starts_with("accuracy=")) return {"accuracy", parse_number<double>(text.substr(9), {0, 1, true})};
   if (text.starts_with("loss=")) return {"loss", parse_number<double>(text.substr(5), {.low = 0, .low_open = true})};
   throw Refused{};
+}
+
+std::vector<Target> parse_targets(std::string_view text) {
+  std::vector<Target> values;
+  for_each_part(text, [&](std::string_view part) { values.push_back(parse_target(part)); });
+  return values;
 }
 
 Recompute parse_recompute(std::string_view text) {
@@ -114,7 +161,12 @@ void set_value(Config& config, const Option& option, std::string_view text, std:
                    [&](double Config::*m) { config.*m = parse_number<double>(text, range); },
                    [&](std::string Config::*m) { config.*m = parse_text(text, option.choices); },
                    [&](std::vector<int64_t> Config::*m) { config.*m = parse_list(text, range); },
-                   [&](std::optional<double> Config::*m) { config.*m = parse_number<double>(text, range); },
+                   [&](std::vector<double> Config::*m) { config.*m = parse_numbers(text, range); },
+                   [&](std::vector<Target> Config::*m) { config.*m = parse_targets(text); },
+                   [&](std::optional<double> Config::*m) {
+                     config.*m = option.form == Option::Form::time ? parse_time(text, range)
+                                                                   : parse_number<double>(text, range);
+                   },
                    [&](std::optional<Target> Config::*m) { config.*m = parse_target(text); },
                    [&](Recompute Config::*m) { config.*m = parse_recompute(text); },
                    [&](std::optional<int64_t> Config::*m) {
@@ -132,6 +184,7 @@ void set_value(Config& config, const Option& option, std::string_view text, std:
 std::string allowed_values(const Option& option) {
   if (option.form == Option::Form::size)
     return fmt::format("a size{} bytes, such as 512MiB or 2GB", range_text(option.range));
+  if (option.form == Option::Form::time) return "a time, such as 90s, 10min or 2h";
   if (!option.choices.empty()) {
     std::string list(option.choices);
     for (size_t bar; (bar = list.find('|')) != list.npos;) list.replace(bar, 1, ", ");
@@ -146,7 +199,13 @@ std::string allowed_values(const Option& option) {
                         [&](int64_t Config::*) { return "a whole number" + range; },
                         [&](std::optional<int64_t> Config::*) { return "a whole number" + range; },
                         [&](std::vector<int64_t> Config::*) {
-                          return "whole numbers" + range + " with commas between, such as 512,512";
+                          return "whole numbers" + range + " with commas between, such as 512,512, or 8..1024";
+                        },
+                        [&](std::vector<double> Config::*) {
+                          return "numbers" + range + " with commas between, such as 0.01,0.02";
+                        },
+                        [&](std::vector<Target> Config::*) -> std::string {
+                          return "accuracy=NUMBER above 0 and at most 1, or loss=NUMBER above 0, with commas between";
                         },
                         [&](Recompute Config::*) -> std::string {
                           return "none, blocks, every=K (K blocks or hidden layers at a time) or budget=SIZE, such as "
@@ -167,6 +226,11 @@ Json value_json(const Config& config, const Option& option) {
           [&](std::optional<Target> Config::*m) { return config.*m ? Json(to_text(*(config.*m))) : Json(); },
           [&](std::optional<double> Config::*m) { return config.*m ? Json(*(config.*m)) : Json(); },
           [&](std::optional<int64_t> Config::*m) { return config.*m ? Json(*(config.*m)) : Json(); },
+          [&](std::vector<Target> Config::*m) {
+            std::string list;
+            for (const Target& target : config.*m) list += (list.empty() ? "" : ",") + to_text(target);
+            return list.empty() ? Json() : Json(list);
+          },
           [&](auto Config::*m) { return Json(config.*m); },
       },
       option.member);

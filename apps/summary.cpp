@@ -63,6 +63,7 @@ void fields(S& s, const Visit& visit) {
   visit("/loss_scale/growths", s.loss_scale.growths);
   visit("/loss_scale/backoffs", s.loss_scale.backoffs);
   visit("/noise_scale", s.noise_scale);
+  visit("/reason", s.reason);
   visit("/status", s.status);
 }
 

@@ -60,7 +60,8 @@ struct Summary {
 
   std::optional<NoiseSummary> noise_scale;  // null: not asked for
 
-  std::string status;  // "done", "target reached", "target not reached", "diverged", "interrupted"
+  std::optional<std::string> reason;  // why it ended as it did, where that is worth a sentence
+  std::string status;                 // "done", "target reached", "target not reached", "diverged", "interrupted"
 };
 
 // Fills what the configuration, the clock and the tracker know (target from `tracker` when there is one).

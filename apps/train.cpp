@@ -6,15 +6,14 @@
 #include <nlohmann/json.hpp>
 
 #include "apps/commands.h"
-#include "apps/data_record.h"
 #include "apps/dry_run.h"
 #include "apps/interrupt.h"
-#include "apps/milestones.h"
 #include "apps/recompute_plan.h"
 #include "apps/resume.h"
+#include "apps/run_in_folder.h"
+#include "apps/shell.h"
 #include "apps/train_report.h"
 #include "apps/trainer.h"
-#include "apps/underflow.h"
 #include "engine/gpu.h"
 #include "engine/trace.h"
 
@@ -30,17 +29,14 @@ int exit_code(const Summary& s) {
   return exit_done;
 }
 
-// As it may be pasted into a shell.
-std::string shell_word(const std::string& word) {
-  constexpr std::string_view plain = "abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ0123456789._-/+=:,@%";
-  if (!word.empty() && word.find_first_not_of(plain) == word.npos) return word;
-  std::string out = "'";
-  for (const char c : word) out += c == '\'' ? std::string("'\\''") : std::string(1, c);
-  return out + "'";
-}
-
 void say_how_to_go_on(const fs::path& run) {
   std::cerr << fmt::format("go on with: tapedeck train --resume {}", shell_word(run.string())) << std::endl;
+}
+
+void say_why_diverged(const Ending& end) {
+  if (end.summary.status == "diverged")
+    std::cerr << fmt::format("tapedeck train: seed {}: {}", end.summary.seed.value_or(0), end.summary.reason.value_or(""))
+              << std::endl;
 }
 
 Problem load_problem(const Config& config, Device device, TrainingClock& clock) {
@@ -50,46 +46,6 @@ Problem load_problem(const Config& config, Device device, TrainingClock& clock) 
   steps_per_epoch(config, problem);                             // a batch that is too large
   const StepGraph graph(device, graph_wanted(config, device));  // a graph where the device has none
   return problem;
-}
-
-struct Ending {
-  Summary summary;
-  std::string report;
-  Json document;
-};
-
-// One seed, in its folder. `earlier` is null for a run that begins. On failure a run that had begun just now and has
-// nothing to show leaves no folder.
-Ending train_in(RunFolder& folder, const Earlier* earlier, const Config& config, const Problem& problem, Device device,
-                TrainingClock& clock) try {
-  Progress progress(std::cerr, stderr_is_terminal(), config.quiet);
-  Trainer trainer(config, problem, device, clock, progress, &folder, Interruption::asked);
-  if (earlier) {
-    check_goes_on(*earlier, config, problem);
-    trainer.begin(earlier->from ? &*earlier->from : nullptr);
-    record_resumption(*earlier, config, problem.data(), device);
-    progress.message(earlier->from ? fmt::format("going on from {}", earlier->from->name)
-                                   : "there is no checkpoint yet: beginning at the first step");
-  } else {
-    folder.write("data.json", data_json(problem.data()));
-  }
-  const Summary summary = trainer.run();
-  folder.write("summary.json", to_json(summary));
-  if (summary.status == "diverged")
-    std::cerr << fmt::format("tapedeck train: seed {}: {}", config.seed, trainer.reason()) << std::endl;
-  Ending end{summary, run_report(summary, trainer, problem) + milestones(folder.path() / "metrics.jsonl"),
-             to_json(summary)};
-  if (config.log_underflow) {
-    const double scale = summary.loss_scale.final.value_or(ScalerRule().initial);
-    const std::vector<LayerUnderflow> layers = underflow(config, device, trainer.learner(), scale);
-    end.report += underflow_text(layers, scale);
-    end.document["underflow"] = underflow_json(layers, scale);
-  }
-  end.report += fmt::format("saved in {}\n", folder.path().string());
-  return end;
-} catch (...) {
-  folder.abandon();
-  throw;
 }
 
 int train_once(const Config& asked, Device device) {
@@ -110,6 +66,7 @@ int train_once(const Config& asked, Device device) {
   const Interruption signals;
   try {
     const Ending end = train_in(folder, earlier ? &*earlier : nullptr, config, problem, device, clock);
+    say_why_diverged(end);
     print_report(config, end.report, end.document);
     if (end.summary.status == "interrupted") say_how_to_go_on(folder.path());
     return exit_code(end.summary);
@@ -142,16 +99,10 @@ int train_repeat(const Config& asked, Device device) {
       one.repeat = 1;
       one.out = (folder.path() / fmt::format("seed-{}", one.seed)).string();
       one.resume = before && fs::exists(fs::path(one.out) / "config.json") ? one.out : "";
-
-      std::optional<Earlier> earlier;
-      if (!one.resume.empty()) earlier.emplace(look_at_run(one));
-      if (earlier && earlier->finished) {
-        runs.push_back(*earlier->finished);
-        continue;
-      }
-      RunFolder seed_folder = earlier ? std::move(earlier->folder) : RunFolder(one, device);
-      TrainingClock clock;
-      runs.push_back(train_in(seed_folder, earlier ? &*earlier : nullptr, one, problem, device, clock).summary);
+      const Ending end = train_or_go_on(one, problem, device);
+      runs.push_back(end.summary);
+      if (end.report.empty()) continue;  // had ended before
+      say_why_diverged(end);
       folder.stands();
       if (runs.back().status == "interrupted" || (Interruption::asked() && i + 1 < config.repeat)) {
         say_how_to_go_on(folder.path());

@@ -134,6 +134,7 @@ Summary Trainer::summary() const {
     s.loss_scale.growths = scaler.growths, s.loss_scale.backoffs = scaler.backoffs;
   }
   if (config_.noise_scale) s.noise_scale = noise_summary(config_, *state_.noise);
+  if (!reason_.empty()) s.reason = reason_;
   s.status = status_;
   return s;
 }

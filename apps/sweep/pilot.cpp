@@ -1,0 +1,116 @@
+#include "apps/sweep/pilot.h"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <cmath>
+#include <limits>
+
+#include "apps/sweep/knee.h"
+#include "engine/check.h"
+
+namespace tapedeck {
+namespace {
+
+constexpr double apart = 4;    // neighbouring rates
+constexpr int farthest = 6;    // rates to either side of the first: 4⁶ = 4096 times
+constexpr double patience = 4;  // of a cap: how much longer than the pilot a run may take
+
+Cell pilot_cell(const SweepSettings& s, int place) {
+  const double rate = s.rates.empty() ? rounded_rate(s.reference_rate * std::pow(apart, place))
+                                      : s.rates[s.rates.size() / 2];
+  return {Cell::Purpose::pilot, s.reference_batch, rate, s.first_seed + tuning_seed, s.pilot_steps};
+}
+
+// Smaller is better. Runs that reached a given target come before all others, by their steps.
+struct Merit {
+  bool missed = true;
+  double value = std::numeric_limits<double>::infinity();
+  bool operator<(const Merit& other) const {
+    return missed != other.missed ? !missed : value < other.value;
+  }
+};
+
+Merit merit(const SweepSettings& s, const Cell& cell, const CellResult& result) {
+  if (result.status == CellResult::Status::diverged || result.status == CellResult::Status::failed) return {};
+  if (s.targets)
+    if (const Crossing at = crossing(result, s.targets->tightest(), cell.steps); at.reached) return {false, at.upper};
+  return {true, result.best_loss()};
+}
+
+}  // namespace
+
+std::vector<Cell> pilot_cells_needed(const SweepState& state) {
+  const SweepSettings& s = state.settings;
+  if (!s.needs_pilot()) return {};
+  const Cell first = pilot_cell(s, 0);
+  if (!state.find(first)) return {first};
+  if (!s.rates.empty()) return {};
+  // Outwards from the best so far, until both of its neighbours are known.
+  const auto known = [&](int place) { return state.find(pilot_cell(s, place)); };
+  int best = 0;
+  for (int place = -farthest; place <= farthest; ++place)
+    if (const CellResult* result = known(place))
+      if (merit(s, pilot_cell(s, place), *result) < merit(s, pilot_cell(s, best), *known(best))) best = place;
+  std::vector<Cell> cells;
+  for (const int place : {best - 1, best + 1})
+    if (std::abs(place) <= farthest && !known(place)) cells.push_back(pilot_cell(s, place));
+  // Where nothing works at the first rate nor beside it, smaller ones are left to try.
+  const bool hopeless = std::isinf(merit(s, pilot_cell(s, best), *known(best)).value);
+  if (cells.empty() && hopeless)
+    for (int place = -2; place >= -farthest && cells.empty(); --place)
+      if (!known(place)) cells.push_back(pilot_cell(s, place));
+  return cells;
+}
+
+Pilot best_pilot(const SweepState& state) {
+  std::optional<Pilot> best;
+  Merit least;
+  const CellResult* worst = nullptr;
+  for (const auto& [name, entry] : state.results) {
+    const auto& [cell, result] = entry;
+    if (cell.purpose != Cell::Purpose::pilot) continue;
+    if (!worst || result.status == CellResult::Status::failed) worst = &result;
+    if (const Merit m = merit(state.settings, cell, result); m < least) least = m, best = Pilot{cell, &result};
+  }
+  if (best) return *best;
+  const std::string why = worst ? worst->reason : "";
+  if (worst && worst->out_of_memory) throw OutOfMemory(text("the pilot at batch {}: {}", state.settings.reference_batch, why));
+  throw Error(text("the pilot failed or diverged at every rate that was tried around {} ({}): try another --lr",
+                   state.settings.reference_rate, why));
+}
+
+Targets choose_targets(const SweepState& state) {
+  if (state.settings.targets) return *state.settings.targets;
+  const Pilot pilot = best_pilot(state);
+  const std::vector<double> multiples =
+      state.settings.target_count == 1 ? std::vector<double>{1.5} : std::vector<double>{0.5, 1.5, 3};
+  return {"loss", losses_behind_knee(pilot.result->curve, multiples), "pilot", cell_name(pilot.cell)};
+}
+
+int64_t first_cap(const SweepState& state, int64_t batch) {
+  const SweepSettings& s = state.settings;
+  if (s.cap) return *s.cap;
+  const Pilot pilot = best_pilot(state);
+  const Target target = state.targets->tightest();
+  const Crossing at = crossing(*pilot.result, target, pilot.cell.steps);
+  CHECK(at.reached,
+        "the pilot did not reach {} in {} steps of {} examples at any rate that was tried (lowest loss {:.4g} at {}): "
+        "a looser --targets, more --epochs, or another --lr",
+        to_text(target), s.pilot_steps, s.reference_batch, pilot.result->best_loss(), pilot.cell.rate);
+  const double more = std::max(1.0, static_cast<double>(s.reference_batch) / static_cast<double>(batch));
+  return static_cast<int64_t>(std::ceil(patience * at.upper * more));
+}
+
+double grid_centre(const SweepState& state, int64_t batch) {
+  const SweepSettings& s = state.settings;
+  const Pilot pilot = best_pilot(state);
+  const auto reference = static_cast<double>(s.reference_batch);
+  double knee = reference;
+  if (const auto& noise = pilot.result->noise; noise && noise->state == "resolved" && noise->value.value_or(0) > 0)
+    knee = *noise->value;
+  const double here = 1 + knee / static_cast<double>(batch), there = 1 + knee / reference;
+  return rounded_rate(pilot.cell.rate * std::pow(there / here, s.alpha));
+}
+
+}  // namespace tapedeck

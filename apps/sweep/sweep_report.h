@@ -1,0 +1,23 @@
+// A sweep's result as text, and as the document summary.json, from which its page is made.
+#pragma once
+#include <nlohmann/json.hpp>
+#include <string>
+
+#include "apps/sweep/sweep_result.h"
+
+namespace tapedeck {
+
+struct SweepSetting {  // what the result is a result of
+  std::string model, data, device, precision, optimizer, schedule, preset;
+  int64_t threads = 1, parameters = 0, train_examples = 0;
+  bool complete = false, timed = true;
+  std::optional<double> estimated_seconds;
+};
+
+Json sweep_json(const SweepState& state, const SweepResult& result, const SweepSetting& setting);
+std::string sweep_text(const SweepState& state, const SweepResult& result, const SweepSetting& setting);
+
+// What a person may quote: the result with its interval, n, target, tuning and machine's part in it.
+std::string sweep_sentence(const SweepState& state, const SweepResult& result, const SweepSetting& setting);
+
+}  // namespace tapedeck

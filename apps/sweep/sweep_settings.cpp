@@ -1,0 +1,75 @@
+#include "apps/sweep/sweep_settings.h"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+
+#include "apps/experiment.h"
+#include "engine/check.h"
+
+namespace tapedeck {
+namespace {
+
+std::vector<int64_t> sizes(const Config& config, int64_t examples, const std::string& data) {
+  std::vector<int64_t> out = config.batches;
+  std::sort(out.begin(), out.end());
+  if (config.origin("batches") == Origin::fallback)
+    out.erase(std::remove_if(out.begin(), out.end(), [&](int64_t batch) { return batch > examples; }), out.end());
+  for (const int64_t batch : out) {
+    if (batch > examples)
+      throw UsageError(fmt::format("--batches {}: {} has only {} training examples: leave out what is larger", batch, data,
+                                   examples));
+    if (batch % config.accumulate != 0)
+      throw UsageError(fmt::format("--batches {}: --accumulate {} cannot cut it into equal parts: use multiples of {}",
+                                   batch, config.accumulate, config.accumulate));
+  }
+  if (out.empty())
+    throw UsageError(fmt::format("--batches: {} has only {} training examples, fewer than the smallest size; say which",
+                                 data, examples));
+  return out;
+}
+
+void check_together(const Config& c) {
+  if (c.schedule != "constant")
+    throw UsageError(fmt::format(
+        "--schedule {}: a first passage is judged with a rate that does not know the end: use --schedule constant", c.schedule));
+  if (c.patience) throw UsageError("--patience: a cell ends at its target or its cap; leave it out");
+  if (c.parallel > 1 && !c.part.empty())
+    throw UsageError(fmt::format("--parallel {} and --part {}: a part runs its cells one at a time; use one of them",
+                                 c.parallel, c.part));
+  if (c.parallel > 1 && c.budget)
+    throw UsageError("--budget and --parallel: the budget is of cells that run one at a time; leave one of them out");
+  for (auto rate = c.rates.begin(); rate != c.rates.end(); ++rate)
+    if (std::find(c.rates.begin(), rate, *rate) != rate)
+      throw UsageError(fmt::format("--rates: {} is given twice; give it once", *rate));
+}
+
+}  // namespace
+
+SweepSettings sweep_settings(const Config& config, const Problem& problem) {
+  check_together(config);
+  const int64_t examples = std::ssize(problem.data().train);
+  SweepSettings out;
+  out.batches = sizes(config, examples, problem.data().name);
+  out.seeds = static_cast<int>(config.seeds);
+  out.first_seed = config.seed;
+  out.tuning_seeds = config.preset == "publication" ? 3 : config.preset == "standard" ? 2 : 1;
+  for (const double rate : config.rates) out.rates.push_back(rounded_rate(rate));
+  std::sort(out.rates.begin(), out.rates.end());
+  const bool plain = config.optimizer == "sgd" || config.optimizer == "momentum" || config.optimizer == "lars";
+  out.alpha = plain ? 1 : 0.5;
+  out.reference_batch = config.batch * config.accumulate;
+  out.reference_rate = rounded_rate(config.lr);
+  out.pilot_steps = total_steps(config, problem);
+  if (config.origin("steps") != Origin::fallback) out.cap = config.steps;
+  if (!config.targets.empty()) {
+    out.targets = given_targets(config.targets);
+    if (out.targets->metric == "accuracy" && config.loss == "mse")
+      throw UsageError(fmt::format("--targets {}: --loss mse has no accuracy; use loss=NUMBER", out.targets->text()));
+  }
+  out.target_count = config.preset == "quick" ? 1 : 3;
+  out.again = config.again == "on";
+  return out;
+}
+
+}  // namespace tapedeck

@@ -1,0 +1,55 @@
+// What a sweep is asked to do, and how far it has come. Nothing else decides which cell is next (sweep_plan.h), so that
+// a sweep which was stopped, killed or enlarged goes on by itself, and no cell is counted: each has a name.
+#pragma once
+#include <map>
+#include <optional>
+#include <span>
+#include <string>
+#include <vector>
+
+#include "apps/sweep/cell.h"
+
+namespace tapedeck {
+
+struct SweepSettings {
+  std::vector<int64_t> batches;  // ascending
+  int seeds = 5;                 // runs of a size that the report counts
+  int64_t first_seed = 1;
+  int tuning_seeds = 1;       // runs of each rate that is tried
+  std::vector<double> rates;  // to try at each size; empty: a grid that is found by itself
+  int grid_points = 7;        // odd; neighbours are √2 apart
+
+  // The grid of a size B is centred on ε*/(1 + B*/B)^alpha  [McCandlish et al. 2018, eq. 2.7], where at the reference
+  // size it is the pilot's rate, and B* the pilot's noise scale where that is resolved, else the reference size.
+  double alpha = 0.5;
+  int64_t reference_batch = 32;
+  double reference_rate = 1e-3;  // where the pilot begins
+  int64_t pilot_steps = 1000;
+
+  std::optional<int64_t> cap;  // steps of each cell; none: as the pilot says
+  std::optional<Targets> targets;
+  int target_count = 1;  // of those that the pilot chooses
+  bool again = true;
+
+  bool needs_pilot() const { return !targets || !cap || rates.empty(); }
+  bool tunes() const { return rates.size() != 1; }
+};
+
+inline constexpr int64_t tuning_seed = 1'000'000, again_seed = 2'000'000;  // added to first_seed: no seed is used twice
+
+struct SweepState {
+  SweepSettings settings;
+  std::optional<Targets> targets;
+  std::map<std::string, std::pair<Cell, CellResult>> results;  // by cell_name
+
+  void add(const Cell& cell, CellResult result) { results[cell_name(cell)] = {cell, std::move(result)}; }
+  const CellResult* find(const Cell& cell) const {
+    const auto at = results.find(cell_name(cell));
+    return at == results.end() ? nullptr : &at->second.second;
+  }
+};
+
+// Those of these cells that have no result yet.
+std::vector<Cell> missing(const SweepState& state, std::span<const Cell> cells);
+
+}  // namespace tapedeck

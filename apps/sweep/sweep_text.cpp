@@ -1,0 +1,130 @@
+#include <fmt/format.h>
+
+#include <cmath>
+
+#include "apps/scaling_report.h"
+#include "apps/sweep/sweep_report.h"
+
+namespace tapedeck {
+namespace {
+
+std::string steps_text(const std::optional<MedianFigure>& figure) {
+  if (!figure) return "n/a";
+  if (std::isinf(figure->median)) return "not reached";
+  return three_digits(figure->median);
+}
+
+std::string interval_text(const std::optional<MedianFigure>& figure) {
+  if (!figure || !figure->interval) return "none for n <= 5";
+  const auto end = [](double x) { return std::isinf(x) ? std::string("not reached") : three_digits(x); };
+  return fmt::format("[{}, {}]", end(figure->interval->low), end(figure->interval->high));
+}
+
+std::string seconds_of(const std::optional<MedianFigure>& figure, bool timed) {
+  if (!timed || !figure) return "n/a";
+  return std::isinf(figure->median) ? "not reached" : seconds_text(figure->median);
+}
+
+std::string rule_text(const std::optional<RuleCost>& rule) {
+  if (!rule || !rule->efficiency) return "n/a";
+  return fmt::format("{}{:.0f} %", rule->at_most ? "<= " : "", 100 * *rule->efficiency);
+}
+
+std::string size_line(const SweepSize& size, bool timed) {
+  const std::string rate = size.tuned.rate ? fmt::format("{:.4g}{}", *size.tuned.rate, size.tuned.edge.empty() ? "" : "*")
+                                           : "none";
+  return fmt::format("{:>7} {:>10} {:>6} {:>12} {:>20} {:>10} {:>10} {:>10} {:>8} {:>8}\n", size.batch, rate,
+                     fmt::format("{}/{}", size.reached, size.n), steps_text(size.steps), interval_text(size.steps),
+                     steps_text(size.examples), seconds_of(size.seconds, timed),
+                     timed && size.running_time ? seconds_text(*size.running_time) : "n/a", rule_text(size.linear),
+                     rule_text(size.square_root));
+}
+
+std::string table(const SweepResult& result, bool timed) {
+  std::string out = fmt::format("{:>7} {:>10} {:>6} {:>12} {:>20} {:>10} {:>10} {:>10} {:>8} {:>8}\n", "batch", "rate",
+                                "k/n", "median steps", "95 % interval", "examples", "seconds", "ERT", "linear", "root");
+  bool edge = false;
+  for (const SweepSize& size : result.sizes) {
+    out += size_line(size, timed);
+    edge |= !size.tuned.edge.empty();
+    if (!size.tuned.why_none.empty()) out += fmt::format("{:>7} {}\n", "", size.tuned.why_none);
+  }
+  out += "  k/n: of n runs, k reached the target; examples, seconds: medians, seconds on the training clock without\n"
+         "  evaluations; ERT: seconds of all runs over k; linear, root: what is left of the efficiency where the rate\n"
+         "  follows B or its square root from the reference size instead of being tuned\n";
+  if (edge) out += "  *: the best rate lies at the edge of what was tried\n";
+  return out;
+}
+
+std::string again_text(const RunsAgain& again) {
+  if (again.batch == 0) return "";
+  if (!again.steps) return fmt::format("the same twice (batch {}): n/a, too few runs reached the target\n", again.batch);
+  std::string out = fmt::format(
+      "the same twice (batch {}, n = {} and {} other seeds): steps {:.3f} [{:.3f}, {:.3f}]{}", again.batch, again.n,
+      again.n, again.steps->ratio, again.steps->low, again.steps->high,
+      again.steps->covers_one() ? ", as it should be, no difference" : ": A DIFFERENCE, which one sweep in 20 has by chance");
+  if (again.seconds)
+    out += fmt::format("; seconds {:.3f} [{:.3f}, {:.3f}]", again.seconds->ratio, again.seconds->low, again.seconds->high);
+  return out + "\n";
+}
+
+std::string noise_text(const SweepResult& result) {
+  std::string out;
+  for (const SweepSize& size : result.sizes)
+    if (size.noise)
+      out += fmt::format("{}{} at {} (n = {})", out.empty() ? "" : ", ", three_digits(size.noise->median), size.batch,
+                         size.noise_runs);
+  if (out.empty()) return "gradient noise scale: resolved in no run\n";
+  return "gradient noise scale B_simple, which is not B_crit, median over runs: " + out + "\n";
+}
+
+std::string listed(const SweepState& state) {
+  std::string out;
+  for (const auto& [name, entry] : state.results)
+    if (const auto& [cell, result] = entry; result.status == CellResult::Status::failed)
+      out += fmt::format("failed: {}: {}\n", name, result.reason);
+  return out;
+}
+
+}  // namespace
+
+std::string sweep_sentence(const SweepState& state, const SweepResult& result, const SweepSetting& setting) {
+  const TargetFit* tightest = result.tightest();
+  if (!tightest) return "This sweep has no result yet.";
+  const std::string target = to_text(Target{state.targets->metric, tightest->target});
+  const std::string what = fmt::format("{} on {} ({}, rate tuned at each size) to validation {}", setting.model,
+                                       setting.data, setting.optimizer, target);
+  if (!tightest->fit)
+    return fmt::format("Training {}: the scaling law could not be fitted ({}).", what, tightest->why_none);
+  const ScalingFit& fit = *tightest->fit;
+  const Bounds& b = fit.bootstrap.b_crit;
+  return fmt::format(
+      "Training {}: the critical batch size is {} examples (95 % interval {} to {}, {} runs at {} sizes, {} reached; {}).",
+      what, three_digits(fit.law.b_crit), three_digits(b.low), three_digits(b.high), fit.data.runs.size(),
+      fit.rows.size(), fit.reached(), fit.verdict());
+}
+
+std::string sweep_text(const SweepState& state, const SweepResult& result, const SweepSetting& setting) {
+  if (result.sizes.empty()) return "no size has been measured yet\n";
+  const Targets& targets = *state.targets;
+  std::string out = fmt::format("target: validation {} ({}, fixed before the runs, hash {}); first passage, confirmed by "
+                                "the next evaluation\n",
+                                to_text(targets.tightest()), targets.source, targets.hash());
+  out += table(result, setting.timed) + listed(state);
+  const TargetFit& tightest = *result.tightest();
+  out += tightest.fit ? fit_text(*tightest.fit) : fmt::format("no law: {}\n", tightest.why_none);
+  for (const TargetFit& fit : result.fits)
+    if (&fit != &tightest)
+      out += fit.fit ? fmt::format("at the looser {}: B_crit {} [{}, {}], Smin {}, Emin {}\n",
+                                   to_text(Target{targets.metric, fit.target}), three_digits(fit.fit->law.b_crit),
+                                   three_digits(fit.fit->bootstrap.b_crit.low),
+                                   three_digits(fit.fit->bootstrap.b_crit.high), three_digits(fit.fit->law.smin),
+                                   three_digits(fit.fit->law.emin()))
+                     : fmt::format("at the looser {}: no law: {}\n", to_text(Target{targets.metric, fit.target}),
+                                   fit.why_none);
+  out += noise_text(result) + again_text(result.again);
+  if (!setting.timed) out += "cells ran side by side, so their seconds are not compared\n";
+  return out + sweep_sentence(state, result, setting) + "\n";
+}
+
+}  // namespace tapedeck

@@ -1,0 +1,124 @@
+#include "apps/sweep/train_cells.h"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <cmath>
+#include <new>
+
+#include "apps/experiment.h"
+#include "apps/interrupt.h"
+#include "apps/options.h"
+#include "apps/resume.h"
+#include "apps/run_in_folder.h"
+#include "engine/check.h"
+
+namespace tapedeck {
+namespace {
+
+namespace fs = std::filesystem;
+
+// Options of train that each cell says for itself, or that a cell's process has its own of.
+constexpr std::string_view kOwn[] = {"batch",    "accumulate", "lr",  "seed",   "steps",  "epochs", "eval-every",
+                                     "schedule", "warmup",     "out", "config", "device", "json",   "quiet"};
+
+bool shared(const Option& option) {
+  return (option.commands & kTrain) && (option.commands & kSweep) &&
+         std::find(std::begin(kOwn), std::end(kOwn), option.name) == std::end(kOwn);
+}
+
+// With a target evaluations are at the steps 1.05^k. A pilot is to have them too, and to run to its cap: its target is
+// one that nothing reaches.
+constexpr Target unreachable{"loss", 1e-300};
+
+// Weights are no part of a result; a sweep would keep hundreds.
+void remove_weights(const fs::path& run) {
+  std::error_code left;  // does no harm
+  for (const char* file : {"model.safetensors", "best.safetensors", "checkpoint"}) fs::remove_all(run / file, left);
+}
+
+}  // namespace
+
+TrainCells::TrainCells(const Config& sweep, const Problem& problem, Device device, fs::path folder)
+    : sweep_(sweep), problem_(problem), device_(device), folder_(std::move(folder)) {}
+
+std::vector<Setting> TrainCells::settings(const Cell& cell, const std::optional<Targets>& targets) const {
+  std::vector<Setting> out;
+  for (const Option& option : all_options())
+    if (shared(option) && sweep_.origin(option.name) >= Origin::file)
+      if (std::string value = value_text(sweep_, option); !value.empty()) out.push_back({option.name, std::move(value)});
+  const auto add = [&](const char* option, std::string value) { out.push_back({option, std::move(value)}); };
+  add("device", sweep_.device);
+  add("batch", fmt::format("{}", cell.batch / sweep_.accumulate));
+  if (sweep_.accumulate > 1) add("accumulate", fmt::format("{}", sweep_.accumulate));
+  add("lr", fmt::format("{:.4g}", cell.rate));
+  add("seed", fmt::format("{}", cell.seed));
+  add("steps", fmt::format("{}", cell.steps));
+  add("target", to_text(targets ? targets->tightest() : unreachable));
+  add("schedule", sweep_.schedule);
+  // Counted in examples: as many at every size.
+  const auto reference = static_cast<double>(sweep_.batch * sweep_.accumulate);
+  add("warmup", fmt::format("{:.0f}", std::ceil(static_cast<double>(sweep_.warmup) * reference /
+                                                static_cast<double>(cell.batch))));
+  if (sweep_.eval_every) add("eval-every", fmt::format("{}", *sweep_.eval_every));
+  add("noise-scale", "true");
+  return out;
+}
+
+Config TrainCells::config(const Cell& cell, const std::optional<Targets>& targets) const {
+  Config out = configure("train", settings(cell, targets));
+  out.quiet = true;
+  Json identity = kept_options(out);
+  for (const char* option : {"target", "eval-every"}) identity[option] = value_text(out, *find_option(option, kTrain));
+  const std::string hash = hash_text(identity.dump());
+  out.out = (folder_ / "cells" / fmt::format("{}-{}", cell_name(cell), hash.substr(0, 8))).string();
+  return out;
+}
+
+fs::path TrainCells::path(const Cell& cell, const std::optional<Targets>& targets) const {
+  return config(cell, targets).out;
+}
+
+std::vector<std::string> TrainCells::command(const Cell& cell, const std::optional<Targets>& targets) const {
+  std::vector<std::string> words = {"tapedeck", "train"};
+  for (const Setting& setting : settings(cell, targets)) {
+    const Option& option = *find_option(setting.option, kTrain);
+    words.push_back("--" + setting.option);
+    if (!option.is_flag()) words.push_back(setting.value);
+  }
+  words.push_back("--out");
+  words.push_back(path(cell, targets).string());
+  return words;
+}
+
+std::optional<CellResult> TrainCells::there(const Cell& cell, const std::optional<Targets>& targets) const {
+  return read_result(path(cell, targets));
+}
+
+CellResult TrainCells::run(const Cell& cell, const std::optional<Targets>& targets) const {
+  Config one = config(cell, targets);
+  const fs::path run = one.out;
+  const auto failed = [&](const std::string& reason, bool out_of_memory) {
+    fs::create_directories(run);
+    write_json(run / "failure.json", {{"reason", reason}, {"out_of_memory", out_of_memory}});
+    CellResult result;
+    result.status = CellResult::Status::failed, result.reason = reason, result.out_of_memory = out_of_memory;
+    return result;
+  };
+  try {
+    fs::remove(run / "failure.json");
+    if (fs::exists(run / "config.json")) one.resume = one.out;
+    const Ending end = train_or_go_on(one, problem_, device_);
+    if (end.summary.status == "interrupted") return {};
+  } catch (const OutOfMemory& error) {
+    return failed(error.what(), true);
+  } catch (const std::bad_alloc&) {
+    return failed("out of memory: the system gave no more", true);
+  } catch (const Error& error) {
+    return failed(error.what(), false);
+  }
+  remove_weights(run);
+  return read_result(run).value();
+}
+
+}  // namespace tapedeck

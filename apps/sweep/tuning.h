@@ -1,0 +1,32 @@
+// The rate of a batch size: a grid of rates √2 apart, each tried with the same seeds, made longer while the best lies at
+// an edge. First its centre runs; what the others may take is twice that, and twice the best where the grid grows, since
+// a rate that needs more is not the one that is looked for.
+//
+// A rate's figure is the median of the log steps of its runs; one that missed or diverged counts as its cap. The choice
+// goes by the mean over a rate and its two neighbours (weights 1, 2, 1): the lowest of a handful of noisy figures is
+// lucky, and a rate beside a cliff is no good one.
+#pragma once
+#include <optional>
+
+#include "apps/sweep/sweep_state.h"
+
+namespace tapedeck {
+
+struct RateTrial {
+  double rate;
+  int n = 0, reached = 0, diverged = 0;
+  double steps = 0;  // median; infinite where most did not reach the target
+  double cap = 0;
+};
+
+struct Tuning {
+  std::vector<Cell> needed;       // not empty: the tuning is not at its end
+  std::vector<RateTrial> trials;  // by rate
+  std::optional<double> rate;     // none: no rate reached the target
+  std::string why_none;
+  std::string edge;               // "low", "high": the best lies there and the grid has not grown any more
+  double steps = 0;               // of the best, median
+};
+Tuning tuning(const SweepState& state, int64_t batch);
+
+}  // namespace tapedeck
