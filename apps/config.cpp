@@ -34,7 +34,7 @@ double decay_of(std::string_view optimizer) {
 void fill_sweep_defaults(Config& c) {
   if (c.preset.empty()) c.preset = "quick";
   const bool publication = c.preset == "publication";
-  if (is_default(c, "seeds")) c.seeds = publication ? 10 : 5;
+  if (is_default(c, "seeds")) c.seeds = publication ? 20 : 10;
   if (is_default(c, "batches")) {
     c.batches.clear();
     for (int64_t batch = publication ? 1 : 8; batch <= (c.preset == "quick" ? 1024 : 8192); batch *= 2)

@@ -39,7 +39,7 @@ const Option kOptions[] = {
      .help = "options of the second side, in quotes, or a run folder", .fallback = "the preset's"},
     {.name = "seeds", .member = &C::seeds, .commands = kCompare | kSweep,
      .help = "pairs of runs, or sweep: runs of a size, with seeds seed, seed + 1, …", .range = {1, 100000},
-     .fallback = "5; sweep publication 10", .synonyms = "repeat repeats runs"},
+     .fallback = "5; sweep 10, publication 20", .synonyms = "repeat repeats runs"},
     {.name = "config", .member = &C::config_file, .commands = kModel,
      .help = "JSON file of options; a run's config.json is one", .fallback = "none", .of_one_run = true},
 
