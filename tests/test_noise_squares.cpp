@@ -100,7 +100,8 @@ TEST_CASE("noise scale: the squares of examples are those of each gradient alone
     before = mean;
     for (const Device device : all_devices())
       for (const char* recompute : {"none", "blocks", "every=2"}) {
-        INFO(activation << " on " << name(device) << ", recompute " << recompute);
+        INFO(std::string(activation) << " on " << std::string(name(device)) << ", recompute "
+                                     << std::string(recompute));
         const Settings here = {{"device", name(device)}, {"recompute", recompute}};
         CHECK(measured(with(base, here)) == doctest::Approx(mean).epsilon(1e-12));
         CHECK(measured(with(with(base, here), {{"precision", "fp32"}})) == doctest::Approx(mean).epsilon(1e-5));

@@ -111,7 +111,7 @@ TEST_CASE("noise scale: that of fp16 and bf16 agrees with that of fp32 within th
     const Run fp32(model, 120);
     for (const char* precision : {"fp16", "bf16"}) {
       const Run half(with(model, {{"precision", precision}}), 120);
-      INFO(precision);
+      INFO(std::string(precision));
       expect_within_interval(fp32.estimate(), half.estimate());
       const int64_t skipped = half.summary.loss_scale.skipped.value_or(0);
       CHECK(*half.summary.noise_scale->samples == *half.summary.steps - skipped);
