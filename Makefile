@@ -2,7 +2,7 @@
 # Variables:  BUILD=build  TYPE=Release  OPTIONS="-DTAPEDECK_ONEDNN=off"  JOBS=2  ARGS="options of tapedeck train"
 .DEFAULT_GOAL := build
 .PHONY: build setup demo test test-asan test-clang test-portable test-tsan test-race test-cuda cuda-kernels gpu-bundle \
-  test-gpu fuzz format lint bench-peers clean help
+  test-gpu fuzz check-pages format lint bench-peers clean help
 
 BUILD ?= build
 TYPE ?= Release
@@ -129,6 +129,10 @@ cuda-kernels: setup  ## registers, shared memory and spills of every GPU kernel;
 	$(call cuda,tapedeck)
 	@engine/cuda/nvcc/kernels.sh build-cuda
 endif
+
+check-pages: build  ## pages of real runs in headless Chromium: no text that touches or is clipped, nothing loaded
+	$(call install,chromium python3)
+	@tests/pages/check.sh $(BUILD)/tapedeck $(BUILD)/check-pages
 
 bench-peers: build  ## our training step and PyTorch's, interleaved, with the ratio
 	tests/peers/run.sh $(ARGS)

@@ -37,8 +37,9 @@ std::string help(const Command& command) {
     const bool positional = option.is_positional();
     std::string name = (positional ? "" : "--") + std::string(option.name);
     if (positional)
-      positionals +=
-          option.form == Option::Form::word ? fmt::format(" [{}]", option.name) : fmt::format(" {}", option.name);
+      positionals += option.form == Option::Form::word   ? fmt::format(" [{}]", option.name)
+                     : option.form == Option::Form::list ? fmt::format(" {}...", option.name)
+                                                         : fmt::format(" {}", option.name);
     std::string notes(option.choices);
     if (!positional && !option.is_flag()) {
       const std::string value = option.fallback ? option.fallback : value_text(defaults, option);
@@ -93,7 +94,8 @@ struct Parser {
     const std::string name = (positional ? "" : "--") + std::string(option.name);
     CLI::Option* added = option.is_flag() ? node.add_flag(name) : node.add_option(name);
     if (!option.is_flag()) added->expected(positional ? 1 : 0, 1);  // a missing value is an empty text
-    added->multi_option_policy(CLI::MultiOptionPolicy::TakeAll);    // a repetition is ours to refuse
+    if (option.form == Option::Form::list) added->allow_extra_args();
+    added->multi_option_policy(CLI::MultiOptionPolicy::TakeAll);  // a repetition is ours to refuse
   }
 };
 
@@ -104,7 +106,7 @@ std::vector<Setting> settings(const CLI::App& leaf, unsigned command) {
     if (!(option.commands & command)) continue;
     const bool positional = option.is_positional();
     const CLI::Option* given = leaf.get_option((positional ? "" : "--") + std::string(option.name));
-    if (given->empty() && option.form == Option::Form::positional)
+    if (given->empty() && option.is_positional() && option.form != Option::Form::word)
       throw UsageError(fmt::format("{} is missing: {}", option.name, option.help));
     for (const std::string& value : given->results()) out.push_back({option.name, value});
   }

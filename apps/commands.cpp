@@ -52,6 +52,8 @@ std::span<const Command> all_commands() {
        run_bench_all},
       {"bench diff", "compare two saved documents row by row", "tapedeck bench diff before.json after.json",
        run_bench_diff},
+      {"report", "a page of runs, or of what bench, compare and profile saved: curves, tables, where each number is from",
+       "tapedeck report runs/mlp-digits-001", run_report_command},
       {"fit", "fit the scaling law to runs of several batch sizes: the critical batch size, and how sure it is",
        "tapedeck fit runs.csv", run_fit},
       {"data list", "name the data sets", "tapedeck data list", run_data_list},

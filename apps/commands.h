@@ -36,6 +36,7 @@ int run_bench_all(const Config& config);        // bench_all.cpp
 int run_bench_diff(const Config& config);       // bench_diff.cpp
 int run_fit(const Config& config);              // fit.cpp
 int run_sweep(const Config& config);            // sweep/sweep.cpp
+int run_report_command(const Config& config);   // report.cpp
 
 std::span<const Command> all_commands();  // in the order of the help page
 

@@ -10,7 +10,9 @@
 #include "apps/commands.h"
 #include "apps/compare_report.h"
 #include "apps/compare_sides.h"
+#include "apps/files.h"
 #include "apps/interrupt.h"
+#include "apps/machine.h"
 #include "apps/recompute_plan.h"
 #include "apps/train_report.h"
 #include "apps/trainer.h"
@@ -64,6 +66,8 @@ Config ready(const Config& config) {
 }  // namespace
 
 int run_compare(const Config& config) try {
+  if (!config.save.empty()) check_writable(config.save);
+  const Load load = measure_load();
   Sides sides = compare_sides(config);
   Comparison comparison{.a = sides.named_a, .b = sides.named_b, .differences = sides.differences};
   Progress progress(std::cerr, stderr_is_terminal(), config.quiet);
@@ -91,7 +95,9 @@ int run_compare(const Config& config) try {
     comparison.no_outputs = "the sides compute other functions, or of other examples: " + other;
   else if (weights.empty())
     comparison.no_outputs = "no run of a ended well";
-  print_report(config, compare_report(comparison), compare_json(comparison));
+  Json document = compare_json(comparison);
+  document["machine"] = machine_json(this_machine(), load, threads(), find_device(comparison.runs_a.front().device));
+  print_report(config, compare_report(comparison), document);
   const auto diverged = [](const Summary& run) { return run.status == "diverged"; };
   const bool all_diverged = std::all_of(comparison.runs_a.begin(), comparison.runs_a.end(), diverged) ||
                             std::all_of(comparison.runs_b.begin(), comparison.runs_b.end(), diverged);

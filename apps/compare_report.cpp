@@ -173,6 +173,10 @@ Json compare_json(const Comparison& c) {
     out[side] = Json::array();
     for (const Summary& run : *runs) out[side].push_back(to_json(run));
   }
+  out["verdict"] = Json::array();
+  const std::string lines = verdict(c);
+  for (size_t at = 0; at < lines.size(); at = lines.find('\n', at) + 1)
+    out["verdict"].push_back(lines.substr(at, lines.find('\n', at) - at));
   return out;
 }
 

@@ -202,7 +202,7 @@ void apply_flags(Config& config, const std::vector<Setting>& flags, unsigned com
     if (!option)
       throw UsageError(fmt::format("unknown option --{}; the nearest is --{}", name, nearest_option(name, command)));
     const bool positional = option->is_positional();
-    if (config.origin(option->name) == Origin::flag)
+    if (config.origin(option->name) == Origin::flag && option->form != Option::Form::list)
       throw UsageError(fmt::format("--{} is given twice, the second time with \"{}\"; give it once", name, value));
     set_value(config, *option, value, (positional ? "" : "--") + std::string(option->name));
     config.origins[option->name] = Origin::flag;

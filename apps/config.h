@@ -132,6 +132,9 @@ struct Config {
   std::string save;                                                              // bench: file to write, empty: none
   std::string to;                                                                // data convert, export: file to write
   std::string format = "npz";                                                    // export
+  std::vector<std::string> paths;                                                // report: folders and documents
+  std::string csv;                                                               // report: file to write, empty: none
+  bool markdown = false;                                                         // report
   std::string mirror;  // data fetch: a folder of the web, or file://
 
   std::map<std::string, Origin, std::less<>> origins;  // by option name; what is missing is a default

@@ -44,10 +44,11 @@ enum CommandBit : unsigned {
 };
 unsigned command_bit(std::string_view command);  // "data info" -> kDataInfo; 0 for a command that takes no option
 
-using Member = std::variant<bool Config::*, int64_t Config::*, double Config::*, std::string Config::*,
-                            std::vector<int64_t> Config::*, std::optional<int64_t> Config::*,
-                            std::optional<double> Config::*, std::optional<Target> Config::*, Recompute Config::*,
-                            std::vector<double> Config::*, std::vector<Target> Config::*>;
+using Member =
+    std::variant<bool Config::*, int64_t Config::*, double Config::*, std::string Config::*,
+                 std::vector<int64_t> Config::*, std::optional<int64_t> Config::*, std::optional<double> Config::*,
+                 std::optional<Target> Config::*, Recompute Config::*, std::vector<double> Config::*,
+                 std::vector<Target> Config::*, std::vector<std::string> Config::*>;
 
 struct Range {
   double low = -std::numeric_limits<double>::infinity(), high = std::numeric_limits<double>::infinity();
@@ -55,8 +56,9 @@ struct Range {
 };
 
 struct Option {
-  // word: positional, may be missing; size: bytes, written 512MiB; time: seconds, written 90s, 10min or 2h
-  enum class Form { plain, positional, word, size, time };
+  // word: positional, may be missing; list: positional, several; size: bytes, written 512MiB; time: seconds, written
+  // 90s, 10min or 2h
+  enum class Form { plain, positional, word, list, size, time };
   // A resumed run takes the option from its folder, and given again it must be the same, unless --force is given; where
   // the saved weights would not fit another value (shape), in spite of it. What says when the run ends may differ
   // (length), and so may what touches no result (free). Or it belongs to the process alone (own).
@@ -74,7 +76,7 @@ struct Option {
   OnResume resume = OnResume::same;
   bool of_one_run = false;  // not taken over when a run's config.json serves as --config (out, force, …)
 
-  bool is_positional() const { return form == Form::positional || form == Form::word; }
+  bool is_positional() const { return form == Form::positional || form == Form::word || form == Form::list; }
   bool is_flag() const { return std::holds_alternative<bool Config::*>(member); }
 };
 

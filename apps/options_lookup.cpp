@@ -48,7 +48,8 @@ unsigned command_bit(std::string_view command) {
                {"bench diff", kBenchDiff},
                {"bench all", kBenchAll},
                {"fit", kFit},
-               {"sweep", kSweep}};
+               {"sweep", kSweep},
+               {"report", kReport}};
   for (const auto& [name, bit] : kBits)
     if (name == command) return bit;
   return 0;
@@ -69,7 +70,7 @@ std::string nearest_option(std::string_view name, unsigned command) {
     if (const size_t distance = edit_distance(wanted, candidate); distance < least) least = distance, nearest = option;
   };
   for (const Option& option : all_options()) {
-    if (!(option.commands & command) || option.form == Option::Form::positional) continue;
+    if (!(option.commands & command) || option.is_positional()) continue;
     offer(option.name, option.name);
     for (std::string_view rest = option.synonyms; !rest.empty();) {
       const size_t end = std::min(rest.find(' '), rest.size());

@@ -155,26 +155,28 @@ Overloaded(F...) -> Overloaded<F...>;
 void set_value(Config& config, const Option& option, std::string_view text, std::string_view where) {
   const Range& range = option.range;
   try {
-    std::visit(Overloaded{
-                   [&](bool Config::*m) { config.*m = parse_flag(text); },
-                   [&](int64_t Config::*m) { config.*m = parse_number<int64_t>(text, range); },
-                   [&](double Config::*m) { config.*m = parse_number<double>(text, range); },
-                   [&](std::string Config::*m) { config.*m = parse_text(text, option.choices); },
-                   [&](std::vector<int64_t> Config::*m) { config.*m = parse_list(text, range); },
-                   [&](std::vector<double> Config::*m) { config.*m = parse_numbers(text, range); },
-                   [&](std::vector<Target> Config::*m) { config.*m = parse_targets(text); },
-                   [&](std::optional<double> Config::*m) {
-                     config.*m = option.form == Option::Form::time ? parse_time(text, range)
-                                                                   : parse_number<double>(text, range);
-                   },
-                   [&](std::optional<Target> Config::*m) { config.*m = parse_target(text); },
-                   [&](Recompute Config::*m) { config.*m = parse_recompute(text); },
-                   [&](std::optional<int64_t> Config::*m) {
-                     config.*m = option.form == Option::Form::size ? parse_size(text, range)
-                                                                   : parse_number<int64_t>(text, range);
-                   },
-               },
-               option.member);
+    std::visit(
+        Overloaded{
+            [&](bool Config::*m) { config.*m = parse_flag(text); },
+            [&](int64_t Config::*m) { config.*m = parse_number<int64_t>(text, range); },
+            [&](double Config::*m) { config.*m = parse_number<double>(text, range); },
+            [&](std::string Config::*m) { config.*m = parse_text(text, option.choices); },
+            [&](std::vector<int64_t> Config::*m) { config.*m = parse_list(text, range); },
+            [&](std::vector<std::string> Config::*m) { (config.*m).push_back(parse_text(text, option.choices)); },
+            [&](std::vector<double> Config::*m) { config.*m = parse_numbers(text, range); },
+            [&](std::vector<Target> Config::*m) { config.*m = parse_targets(text); },
+            [&](std::optional<double> Config::*m) {
+              config.*m =
+                  option.form == Option::Form::time ? parse_time(text, range) : parse_number<double>(text, range);
+            },
+            [&](std::optional<Target> Config::*m) { config.*m = parse_target(text); },
+            [&](Recompute Config::*m) { config.*m = parse_recompute(text); },
+            [&](std::optional<int64_t> Config::*m) {
+              config.*m =
+                  option.form == Option::Form::size ? parse_size(text, range) : parse_number<int64_t>(text, range);
+            },
+        },
+        option.member);
   } catch (const Refused&) {
     const std::string got = text.empty() ? "has no value" : fmt::format("got \"{}\"", text);
     throw UsageError(fmt::format("{} {}, needs {}", where, got, allowed_values(option)));
@@ -191,31 +193,31 @@ std::string allowed_values(const Option& option) {
     return (list.find(',') == list.npos ? "" : "one of ") + list;
   }
   const std::string range = range_text(option.range);
-  return std::visit(Overloaded{
-                        [&](bool Config::*) -> std::string { return "true or false"; },
-                        [&](std::string Config::*) -> std::string { return "some text"; },
-                        [&](double Config::*) { return "a number" + range; },
-                        [&](std::optional<double> Config::*) { return "a number" + range; },
-                        [&](int64_t Config::*) { return "a whole number" + range; },
-                        [&](std::optional<int64_t> Config::*) { return "a whole number" + range; },
-                        [&](std::vector<int64_t> Config::*) {
-                          return "whole numbers" + range + " with commas between, such as 512,512, or 8..1024";
-                        },
-                        [&](std::vector<double> Config::*) {
-                          return "numbers" + range + " with commas between, such as 0.01,0.02";
-                        },
-                        [&](std::vector<Target> Config::*) -> std::string {
-                          return "accuracy=NUMBER above 0 and at most 1, or loss=NUMBER above 0, with commas between";
-                        },
-                        [&](Recompute Config::*) -> std::string {
-                          return "none, blocks, every=K (K blocks or hidden layers at a time) or budget=SIZE, such as "
-                                 "budget=512KiB";
-                        },
-                        [&](std::optional<Target> Config::*) -> std::string {
-                          return "accuracy=NUMBER above 0 and at most 1, or loss=NUMBER above 0";
-                        },
-                    },
-                    option.member);
+  return std::visit(
+      Overloaded{
+          [&](bool Config::*) -> std::string { return "true or false"; },
+          [&](std::string Config::*) -> std::string { return "some text"; },
+          [&](std::vector<std::string> Config::*) -> std::string { return "some text"; },
+          [&](double Config::*) { return "a number" + range; },
+          [&](std::optional<double> Config::*) { return "a number" + range; },
+          [&](int64_t Config::*) { return "a whole number" + range; },
+          [&](std::optional<int64_t> Config::*) { return "a whole number" + range; },
+          [&](std::vector<int64_t> Config::*) {
+            return "whole numbers" + range + " with commas between, such as 512,512, or 8..1024";
+          },
+          [&](std::vector<double> Config::*) { return "numbers" + range + " with commas between, such as 0.01,0.02"; },
+          [&](std::vector<Target> Config::*) -> std::string {
+            return "accuracy=NUMBER above 0 and at most 1, or loss=NUMBER above 0, with commas between";
+          },
+          [&](Recompute Config::*) -> std::string {
+            return "none, blocks, every=K (K blocks or hidden layers at a time) or budget=SIZE, such as "
+                   "budget=512KiB";
+          },
+          [&](std::optional<Target> Config::*) -> std::string {
+            return "accuracy=NUMBER above 0 and at most 1, or loss=NUMBER above 0";
+          },
+      },
+      option.member);
 }
 
 Json value_json(const Config& config, const Option& option) {

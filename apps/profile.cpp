@@ -211,11 +211,11 @@ void print(const Result& r, const Load& load, const std::string& said) {
 
 void check_files(const Config& config, const std::optional<Peaks>& peaks) {
   std::set<std::string> files;
-  for (const std::string* file : {&config.trace, &config.memory_picture, &config.roofline}) {
+  for (const std::string* file : {&config.trace, &config.memory_picture, &config.roofline, &config.save}) {
     if (file->empty()) continue;
     if (!files.insert(*file).second)
       throw UsageError(
-          fmt::format("{}: two of --trace, --memory and --roofline would write it: name two files", *file));
+          fmt::format("{}: two of --trace, --memory, --roofline and --save would write it: name two files", *file));
     check_writable(*file);
   }
   if (!config.roofline.empty() && !peaks)

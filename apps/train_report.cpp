@@ -51,7 +51,8 @@ std::vector<double> seconds_to_target(const std::vector<Summary>& runs) {
 void print_report(const Config& config, const std::string& report, const Json& document) {
   Json out = {{"format_version", kFormatVersion}};
   out.update(document);
-  std::cout << (config.json ? json_text(out) + "\n" : report);
+  std::cout << (config.json ? json_text(out) + "\n" : report) << std::flush;
+  if (!config.save.empty()) write_file(config.save, json_text(out) + "\n");
 }
 
 std::string run_report(const Summary& s, const Trainer& trainer, const Problem& problem) {

@@ -62,7 +62,7 @@ std::string short_number(double value, int digits) {
   const double size = std::abs(value);
   if (size != 0 && (size >= 1e7 || size < 1e-4)) return exponent_text(value, digits - 1);
   if (size == std::floor(size)) return fmt::format("{:.0f}", value);
-  return fmt::format("{:.{}g}", value, size >= std::pow(10, digits) ? 7 : digits);
+  return size >= std::pow(10, digits) ? fmt::format("{:.0f}", value) : fmt::format("{:.{}g}", value, digits);
 }
 
 Ruler::Ruler(const Axis& axis, std::span<const double> values, double from, double to)

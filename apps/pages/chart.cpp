@@ -20,16 +20,21 @@ constexpr double size = 13, small = 12;  // of text
 // What counts for the ends of the y axis; see Axis::robust.
 std::vector<double> values_of_y(const Chart& chart) {
   std::vector<double> values;
+  double room = NAN;  // twice the first value of those that run away: the end where there are no others
+  bool others = false;
   for (const Series& series : chart.series) {
     double first = NAN, last = NAN;
     for (const Point& p : series.points)
       if (std::isfinite(p.y)) first = std::isnan(first) ? p.y : first, last = p.y;
     const bool runs_away = chart.y.robust && (series.diverged || (first > 0 && last > 100 * first));
     const double most = runs_away ? std::max(2 * first, first) : INFINITY;
+    others = others || (!runs_away && !std::isnan(first));
+    if (runs_away && last > most) room = std::fmax(room, most);
     for (const Point& p : series.points)
       for (const double y : {p.y, p.low, p.high})
         if (std::isfinite(y) && y <= most) values.push_back(y);
   }
+  if (!others && std::isfinite(room)) values.push_back(room);
   for (const Band& band : chart.bands)
     for (const Band::Edge& e : band.edges) values.insert(values.end(), {e.low, e.high});
   for (const Guide& guide : chart.guides)
@@ -154,32 +159,40 @@ std::string chart_svg(const Chart& chart) {
     std::string style;
   };
   std::vector<Note> notes;
-  const auto place = [&](double x, double y, const std::string& text, const std::string& style) {
+  const auto place = [&](const std::vector<std::pair<double, double>>& near, const std::string& text,
+                         const std::string& style) {
     Note note{{}, text, style};
-    if (text.empty() || !labels.place(x, y, text, small, note.at)) return text.empty();
+    if (text.empty() || !labels.place(near, text, small, note.at)) return text.empty();
     notes.push_back(note);
     return true;
   };
+  for (const Guide& guide : chart.guides)
+    if (guide.vertical && f.x->within(guide.value))
+      for (double y = f.plot.top; y < f.plot.bottom; y += 5) labels.avoid(f.x->at(guide.value), y);
   for (const Series& series : chart.series) {
     std::string said = series.name;
     double x = 0, y = 0;
     const bool shown = last_place(plot, series, x, y);
-    if (!(shown && place(x, y, series.note, "halo")) && !series.note.empty())
+    if (!(shown && place({{x, y}}, series.note, "halo")) && !series.note.empty())
       said += (said.empty() ? "" : ": ") + series.note;
     if (!said.empty()) legend.push_back({said, &series, nullptr});
   }
   for (const Guide& guide : chart.guides) {
     const bool shown = guide.vertical ? f.x->within(guide.value) : f.y->within(guide.value);
     if (!shown) continue;
-    const double x = guide.vertical ? f.x->at(guide.value) : f.plot.right - 4;
-    const double y = guide.vertical ? f.plot.top + 4 : f.y->at(guide.value);
-    if (!place(x, y, guide.text, "soft halo")) legend.push_back({guide.text, nullptr, nullptr});
+    const double at = guide.vertical ? f.x->at(guide.value) : f.y->at(guide.value);
+    const double middle = (f.plot.left + f.plot.right) / 2, half = (f.plot.top + f.plot.bottom) / 2;
+    const bool placed =
+        guide.vertical ? place({{at, f.plot.top + 4}, {at, half}, {at, f.plot.bottom - 4}}, guide.text, "soft halo")
+                       : place({{f.plot.right - 4, at}, {middle, at}, {f.plot.left + 4, at}}, guide.text, "soft halo");
+    if (!placed) legend.push_back({guide.text, nullptr, nullptr});
   }
   for (const Region& region : chart.regions) {
     const double left = f.x->can_show(region.low) ? std::max(f.x->at(region.low), f.plot.left) : f.plot.left;
     const double right = f.x->can_show(region.high) ? std::min(f.x->at(region.high), f.plot.right) : f.plot.right;
     if (left >= right) continue;
-    if (!place((left + right) / 2, f.plot.top + 4, region.text, "soft halo"))
+    const double middle = (left + right) / 2;
+    if (!place({{middle, f.plot.top + 4}, {middle, f.plot.bottom - 4}}, region.text, "soft halo"))
       legend.push_back({region.text, nullptr, nullptr});
   }
   if (beyond > 0) legend.push_back({fmt::format("{} of the points lie beyond the axis", beyond), nullptr, nullptr});

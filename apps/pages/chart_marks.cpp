@@ -56,22 +56,23 @@ std::vector<const Point*> thinned(const Plot& plot, const std::vector<Point>& po
 
 void draw_line(Picture& picture, const Plot& plot, const Series& series, Labels* labels) {
   std::string data;
-  std::optional<Pixel> before, pen;
+  Pixel before{}, pen{};
+  bool goes_on = false;  // from the point before
   for (const Point* p : thinned(plot, series.points)) {
     if (!can_show(plot, *p)) {
-      before.reset();
+      goes_on = false;
       continue;
     }
     const Pixel here = pixel(plot, *p);
-    if (const auto piece = before ? cut(*before, here, plot.box) : std::nullopt) {
+    if (const auto piece = cut(goes_on ? before : here, here, plot.box); piece && goes_on) {
       const auto& [from, to] = *piece;
-      if (!pen || pen->x != from.x || pen->y != from.y) data += fmt::format("M{:.1f} {:.1f}", from.x, from.y);
+      if (data.empty() || pen.x != from.x || pen.y != from.y) data += fmt::format("M{:.1f} {:.1f}", from.x, from.y);
       data += fmt::format("L{:.1f} {:.1f}", to.x, to.y);
       pen = to;
       for (double share = 0; labels && share <= 1; share += 0.125)
         labels->avoid(from.x + share * (to.x - from.x), from.y + share * (to.y - from.y));
     }
-    before = here;
+    before = here, goes_on = true;
   }
   if (data.empty()) return;
   picture.path(data,
@@ -142,17 +143,17 @@ int64_t draw_series(Picture& picture, const Plot& plot, const Series& series, La
 }
 
 bool last_place(const Plot& plot, const Series& series, double& x, double& y) {
-  std::optional<Pixel> before;
-  bool found = false;
+  Pixel before{};
+  bool found = false, goes_on = false;
   for (const Point& p : series.points) {
     if (!can_show(plot, p)) {
-      before.reset();
+      goes_on = false;
       continue;
     }
     const Pixel here = pixel(plot, p);
-    if (const auto piece = cut(before.value_or(here), here, plot.box))
+    if (const auto piece = cut(goes_on ? before : here, here, plot.box))
       x = piece->second.x, y = piece->second.y, found = true;
-    before = here;
+    before = here, goes_on = true;
   }
   return found;
 }

@@ -42,8 +42,8 @@ std::string html_page(std::string_view title, const std::string& body) {
       "<!DOCTYPE html>\n<html lang=\"en\">\n<head>\n<meta charset=\"utf-8\">\n"
       "<meta name=\"viewport\" content=\"width=device-width, initial-scale=1\">\n"
       "<meta name=\"color-scheme\" content=\"light dark\">\n<link rel=\"icon\" href=\"data:,\">\n"
-      "<title>{}</title>\n<style>\n{}</style>\n</head>\n<body>\n<main>\n{}</main>\n</body>\n</html>\n",
-      html_text(title), style_sheet, body);
+      "{}\n<title>{}</title>\n<style>\n{}</style>\n</head>\n<body>\n<main>\n{}</main>\n</body>\n</html>\n",
+      generator_mark, html_text(title), style_sheet, body);
 }
 
 std::string heading(int level, std::string_view text) {
@@ -85,10 +85,11 @@ std::string html_table(const Table& table, std::string_view caption) {
   return out + "</tbody>\n</table>\n";
 }
 
-std::string facts(const std::vector<std::pair<std::string, std::string>>& rows) {
-  std::string out = "<dl class=\"facts\">\n";
+std::string facts(const std::vector<std::pair<std::string, std::string>>& rows, bool many) {
+  std::string out = many ? "<dl class=\"many\">\n" : "<dl class=\"facts\">\n";
   for (const auto& [name, value] : rows)
-    out += fmt::format("<dt>{}</dt><dd>{}</dd>\n", html_text(name), html_text(value));
+    out += fmt::format("{}<dt>{}</dt> <dd>{}</dd>{}\n", many ? "<div>" : "", html_text(name), html_text(value),
+                       many ? "</div>" : "");
   return out + "</dl>\n";
 }
 

@@ -14,7 +14,8 @@ std::string html_text(std::string_view text);
 
 // A whole document. `body` is HTML, the title text.
 std::string html_page(std::string_view title, const std::string& body);
-extern const char* const style_sheet;  // style.cpp
+extern const char* const style_sheet;                                                                 // style.cpp
+inline constexpr std::string_view generator_mark = "<meta name=\"generator\" content=\"tapedeck\">";  // in every page
 
 // <h2>text</h2>; level 1 to 4.
 std::string heading(int level, std::string_view text);
@@ -33,8 +34,8 @@ struct Table {
 // On a narrow screen each row is a block of lines "column: value", so that a table never scrolls sideways.
 std::string html_table(const Table& table, std::string_view caption = {});
 
-// Two columns, names on the left. Values are text.
-std::string facts(const std::vector<std::pair<std::string, std::string>>& rows);
+// Two columns, names on the left; many short ones in as many columns as there is room for. Values are text.
+std::string facts(const std::vector<std::pair<std::string, std::string>>& rows, bool many = false);
 // Folded away until it is opened, and open on paper. `inner` is HTML.
 std::string details(std::string_view summary, const std::string& inner);
 // Figures (chart.h) side by side where there is room.

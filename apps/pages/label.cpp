@@ -56,7 +56,8 @@ bool Labels::free(const Box& box) const {
   return box.within(frame_) && std::none_of(taken_.begin(), taken_.end(), [&](const Box& b) { return b.meets(box); });
 }
 
-bool Labels::place(double x, double y, std::string_view text, double size, Placed& out) {
+bool Labels::place(const std::vector<std::pair<double, double>>& near, std::string_view text, double size,
+                   Placed& out) {
   const double up = 0.9 * size, gap = 0.6 * size;
   struct Try {
     double dx, dy;
@@ -72,17 +73,18 @@ bool Labels::place(double x, double y, std::string_view text, double size, Place
     }
   size_t fewest = static_cast<size_t>(-1);
   Box best{};
-  for (const Try& t : tries) {
-    const Box box = text_area(x + t.dx, y + t.dy, text, size, t.anchor);
-    if (!free(box)) continue;
-    const auto covered = static_cast<size_t>(std::count_if(drawn_.begin(), drawn_.end(), [&](const auto& point) {
-      return point.first >= box.left && point.first <= box.right && point.second >= box.top &&
-             point.second <= box.bottom;
-    }));
-    if (covered >= fewest) continue;
-    fewest = covered, best = box;
-    out = {x + t.dx, y + t.dy, t.anchor};
-  }
+  for (const auto& [x, y] : near)
+    for (const Try& t : tries) {
+      const Box box = text_area(x + t.dx, y + t.dy, text, size, t.anchor);
+      if (!free(box)) continue;
+      const auto covered = static_cast<size_t>(std::count_if(drawn_.begin(), drawn_.end(), [&](const auto& point) {
+        return point.first >= box.left && point.first <= box.right && point.second >= box.top &&
+               point.second <= box.bottom;
+      }));
+      if (covered >= fewest) continue;
+      fewest = covered, best = box;
+      out = {x + t.dx, y + t.dy, t.anchor};
+    }
   if (fewest == static_cast<size_t>(-1)) return false;
   take(best);
   return true;

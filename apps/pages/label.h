@@ -26,9 +26,9 @@ class Labels {
   void avoid(double x, double y) { drawn_.push_back({x, y}); }  // a point of a curve: rather not above it
   const std::vector<Box>& taken() const { return taken_; }
 
-  // A place near (x, y) within the frame that touches nothing taken and covers the fewest points of curves; it is then
-  // taken. False where there is none.
-  bool place(double x, double y, std::string_view text, double size, Placed& out);
+  // A place near one of these points, within the frame, that touches nothing taken and covers the fewest points of
+  // curves; it is then taken. False where there is none.
+  bool place(const std::vector<std::pair<double, double>>& near, std::string_view text, double size, Placed& out);
 
  private:
   bool free(const Box& box) const;

@@ -27,18 +27,20 @@ h1 { font-size: 1.6rem; line-height: 1.25; margin: 0 0 .6rem; } h2 { font-size: 
 h3 { font-size: 1rem; margin: 1.2rem 0 .4rem; } h4 { font-size: .95rem; margin: 1rem 0 .3rem; }
 p { max-width: 75ch; margin: .4rem 0; } a { color: var(--link); }
 .lead { font-size: 1.1rem; } .note { color: var(--soft); font-size: .9rem; } .warn { color: var(--bad); }
-.figures { display: grid; grid-template-columns: repeat(auto-fit, minmax(min(100%, 430px), 1fr)); gap: 20px 28px; margin: 8px 0 16px; }
+.figures { display: grid; grid-template-columns: repeat(auto-fill, minmax(min(100%, 430px), 1fr)); gap: 20px 28px; margin: 8px 0 16px; }
 figure { margin: 0; min-width: 0; max-width: 620px; } figure.large { max-width: 780px; margin: 12px 0; }
 figcaption { font-weight: 600; margin-bottom: 4px; } figcaption .note { font-weight: 400; display: block; }
 svg { display: block; width: 100%; height: auto; font-family: Helvetica, Arial, sans-serif; overflow: hidden; }
 table { border-collapse: collapse; width: 100%; font-size: .9rem; margin: .4rem 0 1rem; }
 caption { text-align: left; color: var(--soft); font-size: .9rem; padding-bottom: 4px; }
 th, td { text-align: left; vertical-align: top; padding: 4px 10px 4px 0; border-bottom: 1px solid var(--line); }
-th { font-weight: 600; } th:last-child, td:last-child { padding-right: 0; }
+th { font-weight: 600; overflow-wrap: normal; } td.number { overflow-wrap: normal; } td:first-child { min-width: 5rem; } th:last-child, td:last-child { padding-right: 0; }
 .number { text-align: right; font-variant-numeric: tabular-nums; }
 .bar { display: block; background: linear-gradient(var(--h2), var(--h2)) no-repeat 0 0 / var(--share) 100%; padding: 0 4px; }
 .facts { display: grid; grid-template-columns: minmax(8rem, max-content) 1fr; gap: 2px 16px; margin: .4rem 0; font-size: .9rem; }
 dt { color: var(--soft); } dd { margin: 0; }
+.many { columns: 15rem; column-gap: 28px; font-size: .85rem; margin: .2rem 0; } .many div { break-inside: avoid; }
+.many dt, .many dd { display: inline; }
 details { border-top: 1px solid var(--line); padding: 6px 0; } summary { cursor: pointer; font-weight: 600; }
 .holds { color: var(--good); font-weight: 600; } .fails { color: var(--bad); font-weight: 600; }
 .rules { list-style: none; padding: 0; } .rules li { border-bottom: 1px solid var(--line); padding: 5px 0; }
