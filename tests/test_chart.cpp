@@ -35,6 +35,8 @@ const double inf = std::numeric_limits<double>::infinity();
 TEST_CASE("axis: ticks are 1, 2 or 5 times a power of ten, decades, or powers of two") {
   CHECK(tick_texts({}, {0, 1}) == Texts{"0", "0.2", "0.4", "0.6", "0.8", "1.0"});
   CHECK(tick_texts({}, {0, 302}) == Texts{"0", "50", "100", "150", "200", "250", "300"});
+  CHECK(tick_texts({.whole = true}, {1, 3}) == Texts{"1", "2", "3"});
+  CHECK(tick_texts({.whole = true}, {7}) == Texts{"7"});
   CHECK(tick_texts({}, {0, 48000}) == Texts{"0", "10k", "20k", "30k", "40k"});
   CHECK(tick_texts({.scale = Scale::log}, {1, 300}) == Texts{"1", "2", "5", "10", "20", "50", "100", "200"});
   CHECK(tick_texts({.scale = Scale::log}, {1e-6, 1e6}).front() == "1e-6");

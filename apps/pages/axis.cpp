@@ -66,7 +66,7 @@ std::string short_number(double value, int digits) {
 }
 
 Ruler::Ruler(const Axis& axis, std::span<const double> values, double from, double to)
-    : scale_(axis.scale), low_(INFINITY), high_(-INFINITY), from_(from), to_(to) {
+    : scale_(axis.scale), whole_(axis.whole), low_(INFINITY), high_(-INFINITY), from_(from), to_(to) {
   for (const double value : values)
     if (can_show(value)) low_ = std::min(low_, value), high_ = std::max(high_, value);
   if (low_ > high_) low_ = scale_ == Scale::linear ? 0 : 1, high_ = scale_ == Scale::linear ? 1 : 10;
@@ -105,7 +105,7 @@ bool Ruler::fit(const std::vector<Tick>& ticks, double text_size) const {
 }
 
 std::vector<Tick> Ruler::round_ticks(int about) const {
-  const double raw = (high_ / 2 - low_ / 2) / about * 2;
+  const double raw = std::max((high_ / 2 - low_ / 2) / about * 2, whole_ ? 1.0 : 0.0);
   int power = static_cast<int>(std::floor(std::log10(raw)));
   const double mantissa = raw / std::pow(10, power);
   const double factor = mantissa <= 1.0001 ? 1 : mantissa <= 2.0001 ? 2 : mantissa <= 5.0001 ? 5 : 10;

@@ -19,6 +19,7 @@ struct Axis {
   // Curves that run away are cut: a series that diverged, or ends above 100 times its first value, counts for the end
   // of this axis only up to twice its first value.
   bool robust = false;
+  bool whole = false;  // counts: no ticks between whole numbers
 };
 
 struct Tick {
@@ -47,6 +48,7 @@ class Ruler {
   std::vector<Tick> round_ticks(int about) const;
   std::vector<Tick> power_ticks(int every, bool within_decade) const;
   Scale scale_;
+  bool whole_;
   double low_, high_, from_, to_;
 };
 

@@ -54,7 +54,7 @@ std::string origin_of(const Json& document) {
 
 // A value a seed, of both sides.
 std::string pairs_figure(const char* title, const std::string& axis, const Json& values) {
-  Chart chart{.title = title, .x = {.title = "pair of runs, a seed each"}, .y = {.title = axis}};
+  Chart chart{.title = title, .x = {.title = "pair of runs, a seed each", .whole = true}, .y = {.title = axis}};
   int colour = 0;
   for (const char* side : {"a", "b"}) {
     Series s{.name = side, .colour = colour++, .line = false, .markers = true};
@@ -66,6 +66,16 @@ std::string pairs_figure(const char* title, const std::string& axis, const Json&
     if (!s.points.empty()) chart.series.push_back(s);
   }
   return chart_figure(chart);
+}
+
+Cell milliseconds(double value) {
+  return {.text = std::isfinite(value) ? fmt::format("{:.4f}", value) : "-", .number = true};
+}
+
+// What moves more than memory could has its numbers in the caches.
+std::string bound_text(const Json& row) {
+  const std::string bound = text_at(row, "bound");
+  return bound == "memory" && number_at(row, "of_roof") > 1 ? "cache" : bound;
 }
 
 Table compare_table(const Json& document) {
@@ -93,15 +103,15 @@ Table ops_table(const Json& document) {
     const double share = number_at(op, "share"), roof = number_at(op, "of_roof"), most = number_at(op, "at_most");
     table.rows.push_back({{text_at(op, "name") + (text_at(op, "way").empty() ? "" : " " + text_at(op, "way"))},
                           number(number_at(op, "calls"), 9),
-                          number(number_at(op, "self_ms"), 3),
-                          number(number_at(op, "total_ms"), 3),
+                          milliseconds(number_at(op, "self_ms")),
+                          milliseconds(number_at(op, "total_ms")),
                           {.text = std::isfinite(share) ? fmt::format("{:.1f} %", 100 * share) : "-",
                            .number = true,
                            .bar = std::isfinite(share) ? std::max(share, 0.0) : -1},
                           number(number_at(op, "gflops"), 3),
                           number(number_at(op, "gb_per_s"), 3),
                           {.text = std::isfinite(roof) ? fmt::format("{:.0f} %", 100 * roof) : "-", .number = true},
-                          {text_at(op, "bound")},
+                          {bound_text(op)},
                           {.text = std::isfinite(most) ? fmt::format("{:.2f}x", most) : "-", .number = true}});
   }
   return table;
@@ -113,14 +123,14 @@ Table ranges_table(const Json& document) {
     const double share = number_at(range, "share"), roof = number_at(range, "of_roof");
     table.rows.push_back({{text_at(range, "name")},
                           number(number_at(range, "calls"), 9),
-                          number(number_at(range, "total_ms"), 3),
+                          milliseconds(number_at(range, "total_ms")),
                           {.text = std::isfinite(share) ? fmt::format("{:.1f} %", 100 * share) : "-",
                            .number = true,
                            .bar = std::isfinite(share) ? std::max(share, 0.0) : -1},
-                          number(number_at(range, "forward_ms"), 3),
-                          number(number_at(range, "backward_ms"), 3),
+                          milliseconds(number_at(range, "forward_ms")),
+                          milliseconds(number_at(range, "backward_ms")),
                           {.text = std::isfinite(roof) ? fmt::format("{:.0f} %", 100 * roof) : "-", .number = true},
-                          {text_at(range, "bound")}});
+                          {bound_text(range)}});
   }
   return table;
 }

@@ -14,6 +14,7 @@ namespace {
 const char* axis_title(std::string_view by) {
   return by == "step" ? "optimizer steps" : by == "examples" ? "training examples seen" : "training clock, s";
 }
+Axis x_axis(std::string_view by) { return {.title = axis_title(by), .whole = by != "seconds"}; }
 const char* axis_name(std::string_view by) {
   return by == "step" ? "steps" : by == "examples" ? "examples" : "seconds of training";
 }
@@ -81,7 +82,7 @@ bool any_point(const Chart& chart) {
 }
 
 Chart loss_chart(const Groups& groups, const char* by) {
-  Chart chart{.title = fmt::format("Loss by {}", axis_name(by)), .x = {.title = axis_title(by)}};
+  Chart chart{.title = fmt::format("Loss by {}", axis_name(by)), .x = x_axis(by)};
   chart.y = {.title = "validation loss", .robust = true};
   if (!single(groups)) {
     add_curves(chart, groups, "validation_loss", by, true);
@@ -110,7 +111,7 @@ Chart accuracy_chart(const Groups& groups, const char* by) {
                                    : name == "exact match" ? "Exact match"
                                                            : "Token accuracy",
                                    axis_name(by)),
-              .x = {.title = axis_title(by)},
+              .x = x_axis(by),
               .y = {.title = "validation " + name}};
   add_curves(chart, groups, "validation_accuracy", by, false);
   if (single(groups)) {
@@ -141,7 +142,7 @@ std::string group_name(const Groups& groups, size_t which) {
 std::vector<std::string> curve_figures(const Groups& groups, const char* by) {
   std::vector<std::string> out = {chart_figure(loss_chart(groups, by))};
   if (!single(groups)) {
-    Chart training{.title = fmt::format("Training loss by {}", axis_name(by)), .x = {.title = axis_title(by)}};
+    Chart training{.title = fmt::format("Training loss by {}", axis_name(by)), .x = x_axis(by)};
     training.y = {.title = "mean since the point before", .robust = true};
     add_curves(training, groups, "train_loss", by, true);
     training.y.scale = scale_of(training);
@@ -163,9 +164,8 @@ std::vector<std::string> other_figures(const Groups& groups) {
       {"noise_scale", "Gradient noise scale", "B_simple, examples (not the critical batch size)", Scale::log}};
   std::vector<std::string> out;
   for (const Other& other : others) {
-    Chart chart{.title = other.title,
-                .x = {.title = axis_title("step")},
-                .y = {.title = other.axis, .scale = other.scale, .robust = true}};
+    Chart chart{
+        .title = other.title, .x = x_axis("step"), .y = {.title = other.axis, .scale = other.scale, .robust = true}};
     add_curves(chart, groups, other.key, "step", false);
     if (std::string_view(other.key) == "lr") chart.y.scale = scale_of(chart);
     if (single(groups))
@@ -179,7 +179,7 @@ std::string target_figure(const Groups& groups) {
   if (std::none_of(groups.begin(), groups.end(), [](const RunGroup& group) { return group.repeat; })) return "";
   Chart chart{.title = "Time to the target",
               .note = "a point a run; a triangle: missed, and it trained for so long",
-              .x = {.title = "seed"},
+              .x = {.title = "seed", .whole = true},
               .y = {.title = "training clock, s"}};
   for (size_t g = 0; g < groups.size(); ++g) {
     Series s{.name = group_name(groups, g), .colour = static_cast<int>(g), .line = false, .markers = true};

@@ -73,6 +73,7 @@ svg .h8 { fill: var(--h8); } svg .empty { fill: none; stroke: var(--line); } svg
     --h0: #edf3fb; --h1: #d8e6f6; --h2: #bdd5ef; --h3: #9cc0e5; --h4: #76a7d8; --h5: #4f8cc7; --h6: #2f71b0; --h7: #195692;
     --h8: #0b3d70; --good: #000; --bad: #000; }
   body { font-size: 11pt; } main { max-width: none; padding: 0; } figure, tr, li { break-inside: avoid; }
+  .figures { grid-template-columns: 1fr 1fr; }
   h2, h3 { break-after: avoid; } details::details-content { content-visibility: visible; display: block; height: auto; }
 }
 )";
