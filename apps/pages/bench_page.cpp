@@ -79,12 +79,12 @@ std::string times_figure(const Json& rows) {
 // A column for each number or text that a row holds, those of its parts with the part's name before.
 Table bench_table(const Json& rows) {
   Table table;
-  std::vector<std::map<std::string, Cell>> cells;
+  std::vector<std::map<std::string, TableCell>> cells;
   const auto put = [&](const std::string& name, const Json& value) {
     if (value.is_structured() || name == "rounds") return;
     if (std::find(table.columns.begin(), table.columns.end(), name) == table.columns.end())
       table.columns.push_back(name);
-    Cell& cell = cells.back()[name];
+    TableCell& cell = cells.back()[name];
     cell.number = value.is_number();
     cell.text = value.is_number()   ? short_number(value.get<double>())
                 : value.is_string() ? value.get<std::string>()
@@ -110,8 +110,8 @@ Table bench_table(const Json& rows) {
     });
   });
   for (auto& row : cells) {
-    std::vector<Cell> line;
-    for (const std::string& name : table.columns) line.push_back(row.contains(name) ? row[name] : Cell{"-", true});
+    std::vector<TableCell> line;
+    for (const std::string& name : table.columns) line.push_back(row.contains(name) ? row[name] : TableCell{"-", true});
     table.rows.push_back(line);
   }
   return table;

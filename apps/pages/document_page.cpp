@@ -28,7 +28,7 @@ const Json& object_at(const Json& object, const char* key) {
 
 namespace {
 
-Cell number(double value, int digits = 4) {
+TableCell number(double value, int digits = 4) {
   return {.text = std::isfinite(value) ? short_number(value, digits) : "-", .number = true};
 }
 
@@ -68,7 +68,7 @@ std::string pairs_figure(const char* title, const std::string& axis, const Json&
   return chart_figure(chart);
 }
 
-Cell milliseconds(double value) {
+TableCell milliseconds(double value) {
   return {.text = std::isfinite(value) ? fmt::format("{:.4f}", value) : "-", .number = true};
 }
 

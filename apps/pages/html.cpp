@@ -56,7 +56,7 @@ std::string paragraph(std::string_view text, std::string_view style_class) {
 }
 
 namespace {
-std::string cell_html(const Cell& cell, std::string_view column) {
+std::string cell_html(const TableCell& cell, std::string_view column) {
   std::string attributes = fmt::format(" data-column=\"{}\"", html_text(column));
   if (cell.number) attributes += " class=\"number\"";
   std::string inner = html_text(cell.text);

@@ -21,7 +21,7 @@ inline constexpr std::string_view generator_mark = "<meta name=\"generator\" con
 std::string heading(int level, std::string_view text);
 std::string paragraph(std::string_view text, std::string_view style_class = {});  // classes: lead, note, warn
 
-struct Cell {
+struct TableCell {
   std::string text;
   bool number = false;    // set to the right, digits of one width
   std::string link = {};  // relative address, for <a href>
@@ -29,7 +29,7 @@ struct Cell {
 };
 struct Table {
   std::vector<std::string> columns;
-  std::vector<std::vector<Cell>> rows;
+  std::vector<std::vector<TableCell>> rows;
 };
 // On a narrow screen each row is a block of lines "column: value", so that a table never scrolls sideways.
 std::string html_table(const Table& table, std::string_view caption = {});

@@ -83,7 +83,7 @@ Table runs_table(const Groups& groups, const std::vector<std::string>& links) {
     table.columns.push_back(column);
   for (size_t g = 0; g < groups.size(); ++g)
     for (const RunRecord& run : groups[g].runs) {
-      std::vector<Cell> row = {{.text = group_name(groups, g), .link = g < links.size() ? links[g] : ""}};
+      std::vector<TableCell> row = {{.text = group_name(groups, g), .link = g < links.size() ? links[g] : ""}};
       for (const std::string& name : options) row.push_back({.text = run.option(name.c_str())});
       const Summary s = run.summary.value_or(Summary());
       const auto add = [&](const std::string& text) { row.push_back({.text = text, .number = true}); };
@@ -124,7 +124,7 @@ Table full_table(const Groups& groups) {
       if (std::find(table.columns.begin(), table.columns.end(), name) == table.columns.end())
         table.columns.push_back(name);
   for (const auto& row : rows) {
-    std::vector<Cell> cells(table.columns.size());
+    std::vector<TableCell> cells(table.columns.size());
     for (const auto& [name, value] : row)
       cells[static_cast<size_t>(std::find(table.columns.begin(), table.columns.end(), name) - table.columns.begin())]
           .text = value;
@@ -159,7 +159,7 @@ std::string markdown_of(const Table& table) {
   out += "\n" + line + "\n";
   for (const auto& row : table.rows) {
     out += "|";
-    for (const Cell& c : row) out += cell(c.text);
+    for (const TableCell& c : row) out += cell(c.text);
     out += "\n";
   }
   return out;
