@@ -1,6 +1,7 @@
 #include "apps/scaling_bootstrap.h"
 
 #include <algorithm>
+#include <cmath>
 #include <map>
 
 #include "apps/stats.h"
@@ -48,11 +49,25 @@ std::vector<SizeSample> draw_from(const Groups& groups, Picker& pick) {
 
 Bounds percentiles(std::span<const double> values) { return {quantile(values, 0.025), quantile(values, 0.975)}; }
 
+// Of each size by itself, not of the curve as a whole.
+std::vector<Bootstrap::BandRow> band_of(const std::vector<ScalingLaw>& laws, double smallest, double largest) {
+  constexpr int sizes = 25;
+  std::vector<Bootstrap::BandRow> band;
+  std::vector<double> steps(laws.size());
+  for (int i = 0; i < sizes; ++i) {
+    const double batch = smallest * std::pow(largest / smallest, static_cast<double>(i) / (sizes - 1));
+    std::transform(laws.begin(), laws.end(), steps.begin(), [&](const ScalingLaw& law) { return law.steps(batch); });
+    band.push_back({batch, percentiles(steps)});
+  }
+  return band;
+}
+
 }  // namespace
 
 Bootstrap bootstrap_law(std::span<const ScalingRun> runs, const ScalingLaw& law, uint64_t seed, int draws) {
   const Groups groups = groups_of(runs);
   std::vector<double> b_crit, smin, emin;
+  std::vector<ScalingLaw> laws;
   Bootstrap out;
   for (uint64_t number = 0; std::ssize(b_crit) < draws; ++number) {
     CHECK(number < uint64_t(draws) * 1000, "scaling law: of {} draws of batch sizes and runs {} had 3 different sizes",
@@ -65,9 +80,11 @@ Bootstrap bootstrap_law(std::span<const ScalingRun> runs, const ScalingLaw& law,
     }
     const ScalingLaw drawn = fit_scaling_law(sample, &law);
     b_crit.push_back(drawn.b_crit), smin.push_back(drawn.smin), emin.push_back(drawn.emin());
+    laws.push_back(drawn);
   }
   out.draws = draws;
   out.b_crit = percentiles(b_crit), out.smin = percentiles(smin), out.emin = percentiles(emin);
+  out.band = band_of(laws, groups.front().front().batch, groups.back().front().batch);
   out.at_least = quantile(b_crit, 0.05), out.at_most = quantile(b_crit, 0.95);
   return out;
 }

@@ -4,6 +4,7 @@
 // which a run reached the target, else it is drawn again. The interval is that of percentiles.
 #pragma once
 #include <optional>
+#include <vector>
 
 #include "apps/scaling_law.h"
 
@@ -17,6 +18,11 @@ struct Bootstrap {
   Bounds b_crit, smin, emin;       // 95 %, from the 2.5th to the 97.5th percentile; an end may be 0 or infinity
   double at_least, at_most;        // of B_crit, each alone with 95 %
   int draws = 0, drawn_again = 0;  // the latter had too few sizes
+  struct BandRow {
+    double batch;
+    Bounds steps;  // 95 %, of the laws drawn at this size; an end may be infinity
+  };
+  std::vector<BandRow> band;  // from the smallest size to the largest
 };
 
 inline constexpr int bootstrap_draws = 2000;

@@ -156,8 +156,11 @@ Json fit_json(const ScalingFit& fit) {
         {"within_tenth_of_smin", number(sizes.near_smin)}}},
       {"wall_clock", fit.time ? time_json(*fit.time, fit.law) : Json()},
       {"warnings", fit.warnings()},
-      {"rows", Json::array()}};
+      {"rows", Json::array()},
+      {"band", Json::array()}};
   for (const SizeRow& row : fit.rows) out["rows"].push_back(row_json(row));
+  for (const auto& [batch, steps] : b.band)
+    out["band"].push_back({{"batch", batch}, {"low", number(steps.low)}, {"high", number(steps.high)}});
   return out;
 }
 
