@@ -28,7 +28,7 @@ struct Series {
   std::string name = {};  // stands in the legend; empty: not there (one of many alike)
   int colour = 0;         // 0 to 7; above 7 the same colours dashed
   std::vector<Point> points = {};
-  bool line = true, markers = false, thin = false, dashed = false;
+  bool line = true, markers = false, thin = false, dashed = false;  // thin: small markers, too
   bool diverged = false;  // its line may leave the plot without stretching a robust axis; × marks its last point
   std::string note = {};  // stands at its last point, or in the legend: "diverged at step 7"
 };
@@ -45,6 +45,7 @@ struct Band {  // filled between two curves, such as an interval of a fit
 struct Region {  // from low to high on the x axis, shaded; an infinite end: to the plot's edge
   double low, high;
   std::string text = {};
+  bool shaded = true;  // false: only the text
 };
 
 struct Guide {  // a dashed straight line across the plot
@@ -71,6 +72,7 @@ struct HeatCell {
   std::string text = {};   // within the cell where it fits; give it where there is no value: "diverged"
   std::string title = {};  // shown under the pointer
   bool best = false;       // framed
+  std::string style = {};  // "lost", "blown": a colour of its own where there is no value
 };
 struct HeatMap {
   std::string title = {};

@@ -133,7 +133,7 @@ int64_t draw_series(Picture& picture, const Plot& plot, const Series& series, La
     if (p.missed)
       picture.path(triangle(at.x, at.y), "open s" + colour, title_of(series, p));
     else if (series.markers)
-      picture.circle(at.x, at.y, 4, "f" + colour, title_of(series, p));
+      picture.circle(at.x, at.y, series.thin ? 2.5 : 4, "f" + colour, title_of(series, p));
     else if (at.x - last_title >= 3)  // nothing to see, but for the pointer
       picture.circle(at.x, at.y, 5, "none", title_of(series, p)), last_title = at.x;
   }
@@ -162,7 +162,7 @@ void draw_region(Picture& picture, const Plot& plot, const Region& region) {
   const double left = plot.x.can_show(region.low) ? plot.x.at(region.low) : plot.box.left;
   const double right = plot.x.can_show(region.high) ? plot.x.at(region.high) : plot.box.right;
   const Box box = {std::max(left, plot.box.left), plot.box.top, std::min(right, plot.box.right), plot.box.bottom};
-  if (box.left < box.right) picture.rect(box, "region", region.text);
+  if (region.shaded && box.left < box.right) picture.rect(box, "region", region.text);
 }
 
 void draw_band(Picture& picture, const Plot& plot, const Band& band) {
@@ -199,7 +199,7 @@ void draw_key(Picture& picture, const Series& series, double x, double y) {
   if (all_missed)
     picture.path(triangle(x + 10, y + 1), "open s" + colour);
   else if (series.markers)
-    picture.circle(x + 10, y, 4, "f" + colour);
+    picture.circle(x + 10, y, series.thin ? 2.5 : 4, "f" + colour);
 }
 
 }  // namespace tapedeck

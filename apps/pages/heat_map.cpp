@@ -71,7 +71,8 @@ std::string heat_map_svg(const HeatMap& map) {
       const double x = left + static_cast<double>(c) * cell;
       const Box box = {x + 1, y + 1, x + cell - 1, y + high - 1};
       const int step = data && std::isfinite(data->value) ? colours.step(data->value) : -1;
-      picture.rect(box, step < 0 ? "empty" : fmt::format("h{}", step), data ? data->title : "");
+      picture.rect(box,
+                   step < 0 ? (data && !data->style.empty() ? data->style : "empty") : fmt::format("h{}", step), data ? data->title : "");
       if (data && data->best) picture.rect({x + 2, y + 2, x + cell - 2, y + high - 2}, "best");
       if (data && text_width(data->text, small) <= cell - 6 && !data->text.empty())
         picture.text(x + cell / 2, y + high / 2 + 0.35 * small, data->text, small, Anchor::middle,

@@ -59,6 +59,10 @@ svg .open { fill: var(--paper); stroke-width: 1.6; } svg .best { fill: none; str
 svg .h0 { fill: var(--h0); } svg .h1 { fill: var(--h1); } svg .h2 { fill: var(--h2); } svg .h3 { fill: var(--h3); }
 svg .h4 { fill: var(--h4); } svg .h5 { fill: var(--h5); } svg .h6 { fill: var(--h6); } svg .h7 { fill: var(--h7); }
 svg .h8 { fill: var(--h8); } svg .empty { fill: none; stroke: var(--line); } svg text.turned { fill: var(--paper); }
+svg .lost { fill: var(--soft); fill-opacity: .18; stroke: var(--line); } svg .blown { fill: var(--bad); fill-opacity: .3; stroke: var(--bad); }
+.tiles { display: grid; grid-template-columns: repeat(auto-fill, minmax(min(100%, 160px), 1fr)); gap: 10px; margin: 14px 0; }
+.tile { background: var(--panel); border: 1px solid var(--line); border-radius: 6px; padding: 8px 12px; font-size: .85rem; break-inside: avoid; }
+.tile b { display: block; font-size: 1.3rem; line-height: 1.3; } .tile span { color: var(--soft); display: block; }
 @media (max-width: 640px) {
   table.cards thead { display: none; } table.cards, table.cards caption, table.cards tbody, table.cards tr, table.cards td { display: block; }
   table.cards tr { border-bottom: 1px solid var(--line); padding: 6px 0; }

@@ -1,4 +1,5 @@
-// The page of a sweep, from its summary.json and machine.json.
+// The page of a sweep, from its summary.json and machine.json, and that of a fit, from what `fit --json` prints. Both
+// draw what is there: a sweep that ended early has lists that are empty, and numbers that are null.
 #pragma once
 #include <nlohmann/json.hpp>
 #include <string>
@@ -8,5 +9,6 @@
 namespace tapedeck {
 
 std::string sweep_page(const Json& summary, const Json& machine);
+std::string fit_page(const Json& document);
 
 }  // namespace tapedeck

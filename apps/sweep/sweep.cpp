@@ -8,7 +8,9 @@
 
 #include "apps/commands.h"
 #include "apps/experiment.h"
+#include "apps/files.h"
 #include "apps/interrupt.h"
+#include "apps/pages/sweep_page.h"
 #include "apps/progress.h"
 #include "apps/shell.h"
 #include "apps/sweep/estimate.h"
@@ -211,11 +213,13 @@ int run_sweep(const Config& asked) {
   const SweepResult result = conclude(process.state(), setting.timed);
   const Json document = sweep_json(process.state(), result, setting);
   process.folder().write("summary.json", document);
+  write_file(process.folder().path() / "report.html", sweep_page(document, process.folder().machine()));
   const std::string where = process.folder().path().string();
   std::string report = sweep_text(process.state(), result, setting);
   if (end == SweepProcess::End::budget_spent)
     report += fmt::format("the budget is spent before all cells have run; a larger --budget goes on\n");
-  print_report(config, report + fmt::format("saved in {}\n", where), document);
+  print_report(config, report + fmt::format("saved in {}; the page is {}\n", where, (process.folder().path() / "report.html").string()),
+               document);
   if (end == SweepProcess::End::interrupted)
     std::cerr << fmt::format("interrupted; the same command goes on (with --out {})", shell_word(where)) << std::endl;
   return exit_code(process.state(), end);

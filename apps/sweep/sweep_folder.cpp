@@ -115,6 +115,12 @@ std::optional<Targets> SweepFolder::targets() const {
   }
 }
 
+Json SweepFolder::machine() const {
+  if (!fs::exists(path_ / "machine.json")) return {};
+  const Json json = Json::parse(read_file(path_ / "machine.json"), nullptr, false);
+  return json.is_discarded() ? Json() : json;
+}
+
 void SweepFolder::store(const Targets& targets) const {
   write("targets.json", {{"metric", targets.metric},
                          {"values", targets.values},

@@ -26,6 +26,7 @@ class SweepFolder {
   const std::filesystem::path& path() const { return path_; }
   std::optional<Targets> targets() const;  // as stored. Throws Error where somebody has changed them
   void store(const Targets& targets) const;
+  Json machine() const;  // machine.json; null where it cannot be read
   void write(std::string_view file, const Json& document) const { write_json(path_ / file, document); }
 
   // Where a sweep with these settings lies, if nobody says so: runs/sweep-MODEL-DATA-HASH. Settings that may change

@@ -1,0 +1,228 @@
+#include "apps/pages/sweep_law_chart.h"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+
+namespace tapedeck {
+namespace {
+
+std::string title_of(double batch, const Middle& m, double reached, double n) {
+  const std::string interval = range_text(m.low, m.high);
+  return fmt::format("batch {}: median {}, {}, {} of {} reached", digits(batch),
+                     std::isinf(m.median) ? "not reached" : digits(m.median),
+                     interval.empty() ? "no interval for n <= 5" : "95 % interval " + interval, digits(reached),
+                     digits(n));
+}
+
+std::vector<Measured> measured(const std::vector<SizeMiddle>& sizes, Middle SizeMiddle::*figure) {
+  std::vector<Measured> out;
+  for (const SizeMiddle& s : sizes)
+    if ((s.*figure).there()) out.push_back({s.batch, s.*figure, title_of(s.batch, s.*figure, s.reached, s.n)});
+  return out;
+}
+
+// The band of fit_json(): steps, of examples times the batch.
+void add_band(Chart& chart, const Json& fit, bool of_examples) {
+  Band band{.name = "95 % band of the law", .colour = 0};
+  for (const Json& row : list_in(fit, {"band"})) {
+    const double batch = number_in(row, {"batch"}), low = number_in(row, {"low"}), high = number_in(row, {"high"});
+    const double times = of_examples ? batch : 1;
+    if (batch > 0 && low > 0) band.edges.push_back({batch, times * low, std::isnan(high) ? INFINITY : times * high});
+  }
+  if (band.edges.size() > 1) chart.bands.push_back(band);
+}
+
+// Slope -1 from the smallest size at which most runs reached the target, down to the end of the axis.
+void add_ideal(Chart& chart, const SizeAxis& sizes, const std::vector<SizeMiddle>& middles) {
+  for (const SizeMiddle& first : middles) {
+    if (!std::isfinite(first.steps.median) || !(first.steps.median > 0) || !chart.y.low) continue;
+    const double examples = first.steps.median * first.batch;
+    const double end = std::min(sizes.high, examples / *chart.y.low);
+    if (!(end > first.batch)) return;
+    chart.series.push_back({.name = "perfect scaling from the smallest size", .colour = 7, .dashed = true});
+    chart.series.back().points = {{.x = first.batch, .y = first.steps.median}, {.x = end, .y = examples / end}};
+    return;
+  }
+}
+
+// By the same sizes that the page lists as definitions.
+void add_regimes(Chart& chart, const LawFigures& law) {
+  if (std::isnan(law.b_crit)) return;
+  chart.regions.push_back({-INFINITY, law.b_crit / 5, "perfect scaling"});
+  chart.regions.push_back({law.b_crit / 5, 10 * law.b_crit, "diminishing returns", false});
+  chart.regions.push_back({10 * law.b_crit, INFINITY, "maximal"});
+  chart.note += fmt::format(
+      " Shaded: up to B_crit/5 = {} scaling is perfect (at most 20 % more examples than Emin), from 10 B_crit = {} on "
+      "the "
+      "parallelism is maximal (at most 10 % more steps than Smin).",
+      digits(law.b_crit / 5), digits(10 * law.b_crit));
+}
+
+bool has(const std::vector<CountedRun>& runs, CountedRun::End end) {
+  return std::any_of(runs.begin(), runs.end(), [&](const CountedRun& r) { return r.end == end; });
+}
+
+std::string legend_of(const std::vector<CountedRun>& runs) {
+  std::string out = runs.empty() ? "Large points: medians" : "Small points: runs; large points: medians";
+  out += " with their exact 95 % intervals (none for n <= 5).";
+  if (has(runs, CountedRun::End::missed)) out += " Triangles: runs that missed, at least this much.";
+  if (has(runs, CountedRun::End::diverged)) out += " Crosses at the top: runs that diverged.";
+  return out;
+}
+
+}  // namespace
+
+std::vector<SizeMiddle> middles_of_sweep(const Json& summary) {
+  std::vector<SizeMiddle> out;
+  for (const Json& size : list_in(summary, {"sizes"}))
+    if (const double batch = number_in(size, {"batch"}); batch > 0)
+      out.push_back({batch, number_in(size, {"n"}), number_in(size, {"reached"}), middle_in(part_of(size, {"steps"})),
+                     middle_in(part_of(size, {"examples"}))});
+  return out;
+}
+
+std::vector<SizeMiddle> middles_of_fit(const Json& fit) {
+  std::vector<SizeMiddle> out;
+  for (const Json& row : list_in(fit, {"rows"})) {
+    const double batch = number_in(row, {"batch"});
+    if (!(batch > 0)) continue;
+    const Middle steps = middle_in(row);
+    out.push_back({batch,
+                   number_in(row, {"n"}),
+                   number_in(row, {"reached"}),
+                   steps,
+                   {batch * steps.median, batch * steps.low, batch * steps.high}});
+  }
+  return out;
+}
+
+SizeAxis::SizeAxis(const std::vector<SizeMiddle>& sizes, const LawFigures& law) {
+  for (const SizeMiddle& size : sizes) low = std::fmin(low, size.batch), high = std::fmax(high, size.batch);
+  if (std::isnan(low)) return;
+  if (law.b_crit >= low / 4 && law.b_crit <= 4 * high)
+    low = std::min(low, law.b_crit), high = std::max(high, law.b_crit);
+  low /= 1.3, high *= 1.3;
+}
+
+Axis SizeAxis::axis() const {
+  Axis out{.title = "batch size, examples a step", .scale = Scale::log2};
+  if (!std::isnan(low)) out.low = low, out.high = high;
+  return out;
+}
+
+std::vector<double> SizeAxis::grid(int n) const {
+  std::vector<double> out;
+  for (int i = 0; i < n && !std::isnan(low); ++i) out.push_back(low * std::pow(high / low, double(i) / (n - 1)));
+  return out;
+}
+
+void add_runs(Chart& chart, const std::vector<CountedRun>& runs, FigureOfRun figure) {
+  using End = CountedRun::End;
+  for (const End end : {End::reached, End::missed}) {
+    Series s{.name = end == End::reached ? "runs" : "missed", .colour = end == End::reached ? 7 : 1, .line = false};
+    s.markers = s.thin = true;
+    for (const CountedRun& run : runs)
+      if (run.end == end && run.*figure > 0)
+        s.points.push_back({.x = run.batch, .y = run.*figure, .title = run.title, .missed = end == End::missed});
+    if (!s.points.empty()) chart.series.push_back(s);
+  }
+}
+
+void add_middles(Chart& chart, const std::vector<Measured>& middles) {
+  Series s{.name = "medians", .line = false, .markers = true};
+  for (const auto& [batch, m, title] : middles) {
+    const bool missed = std::isinf(m.median);
+    s.points.push_back(
+        {.x = batch, .y = missed ? NAN : m.median, .low = m.low, .high = m.high, .title = title, .missed = missed});
+  }
+  if (!s.points.empty()) chart.series.push_back(s);
+}
+
+void add_curve(Chart& chart, const SizeAxis& sizes, const std::string& name, int colour,
+               double (*value)(const LawFigures&, double), const LawFigures& law, bool dashed) {
+  Series s{.name = name, .colour = colour, .dashed = dashed};
+  for (const double batch : sizes.grid()) s.points.push_back({.x = batch, .y = value(law, batch)});
+  if (!s.points.empty()) chart.series.push_back(s);
+}
+
+void add_critical_size(Chart& chart, const SizeAxis& sizes, const LawFigures& law) {
+  if (std::isnan(sizes.low) || std::isnan(law.b_crit)) return;
+  chart.guides.push_back({law.b_crit, true, "B_crit " + digits(law.b_crit)});
+  const double low = std::fmax(law.low, sizes.low), high = std::fmin(law.high, sizes.high);
+  if (law.b_crit < sizes.low || law.b_crit > sizes.high) {
+    chart.guides.pop_back();
+    chart.note += fmt::format(" B_crit = {} lies beyond this axis.", digits(law.b_crit));
+  }
+  if (low < high && chart.y.low && chart.y.high)
+    chart.bands.push_back({.name = "95 % interval of B_crit",
+                           .colour = 1,
+                           .edges = {{low, *chart.y.low, *chart.y.high}, {high, *chart.y.low, *chart.y.high}}});
+}
+
+void fix_height(Chart& chart) {
+  double low = NAN, high = NAN;
+  for (const Series& s : chart.series) {
+    if (s.dashed || s.diverged) continue;
+    for (const Point& p : s.points)
+      for (const double y : {p.y, p.low, p.high})
+        if (std::isfinite(y) && y > 0) low = std::fmin(low, y), high = std::fmax(high, y);
+  }
+  if (!std::isnan(low)) chart.y.low = low / 1.4, chart.y.high = high * 1.6;
+}
+
+// At the plot's top, whatever they came to.
+static void add_diverged(Chart& chart, const std::vector<CountedRun>& runs) {
+  bool named = false;
+  for (const CountedRun& run : runs) {
+    if (run.end != CountedRun::End::diverged || !chart.y.high) continue;
+    Series s{.name = named ? "" : "× diverged", .colour = 1, .line = false, .diverged = true};
+    s.points.push_back({.x = run.batch, .y = *chart.y.high / 1.1, .title = run.title});
+    chart.series.push_back(s);
+    named = true;
+  }
+}
+
+Chart steps_chart(const std::vector<SizeMiddle>& sizes, const std::vector<CountedRun>& runs, const Json& fit) {
+  const LawFigures law(fit);
+  const SizeAxis axis(sizes, law);
+  const bool cost = text_in(fit, {"unit"}) == "cost";
+  Chart chart{.title =
+                  cost ? "Cost an example of the batch, S, by batch size" : "Steps to the target, S, by batch size"};
+  chart.note = legend_of(runs);
+  chart.x = axis.axis(), chart.y = {.title = cost ? "cost/batch" : "steps to the target", .scale = Scale::log};
+  chart.large = true;
+  if (law.there())
+    add_curve(
+        chart, axis, "law: Smin + Emin/B", 0, [](const LawFigures& l, double b) { return l.steps(b); }, law);
+  add_runs(chart, runs, &CountedRun::steps);
+  add_middles(chart, measured(sizes, &SizeMiddle::steps));
+  fix_height(chart);
+  add_ideal(chart, axis, sizes);
+  add_diverged(chart, runs);
+  add_band(chart, fit, false);
+  add_critical_size(chart, axis, law);
+  add_regimes(chart, law);
+  return chart;
+}
+
+Chart examples_chart(const std::vector<SizeMiddle>& sizes, const std::vector<CountedRun>& runs, const Json& fit) {
+  const LawFigures law(fit);
+  const SizeAxis axis(sizes, law);
+  const bool cost = text_in(fit, {"unit"}) == "cost";
+  Chart chart{.title = cost ? "Cost to the target, E, by batch size" : "Examples to the target, E, by batch size"};
+  chart.note = "At B_crit a run needs twice Emin.";
+  chart.x = axis.axis(), chart.y = {.title = cost ? "cost" : "examples to the target", .scale = Scale::log};
+  if (law.there())
+    add_curve(
+        chart, axis, "law: Emin + Smin·B", 0, [](const LawFigures& l, double b) { return l.emin + l.smin * b; }, law);
+  add_runs(chart, runs, &CountedRun::examples);
+  add_middles(chart, measured(sizes, &SizeMiddle::examples));
+  fix_height(chart);
+  add_diverged(chart, runs);
+  add_band(chart, fit, true);
+  add_critical_size(chart, axis, law);
+  return chart;
+}
+
+}  // namespace tapedeck

@@ -1,0 +1,416 @@
+// The pages of a sweep and of a fit, from made-up documents: whatever is missing, null, hostile or too much, the page
+// is whole, its text touches no text, and nothing that ran away stretches an axis.
+#include "apps/pages/sweep_page.h"
+
+#include <fmt/format.h>
+
+#include <cmath>
+#include <functional>
+#include <limits>
+
+#include "apps/pages/html.h"
+#include "tests/svg_texts.h"
+
+#undef CHECK  // below it is doctest's
+#include <doctest/doctest.h>
+
+using namespace tapedeck;
+using namespace tapedeck::test;
+
+namespace {
+
+Json middle(double x, int n) {
+  return {{"median", x}, {"low", n > 5 ? Json(0.9 * x) : Json()}, {"high", n > 5 ? Json(1.1 * x) : Json()}};
+}
+
+// Smin = 100, Emin = 6400, so that B_crit = 64; a step takes 1 ms + 0.01 ms an example.
+double law_of(double batch) { return 100 + 6400 / batch; }
+double step_ms(double batch) { return 1 + 0.01 * batch; }
+
+Json made_up_fit(const std::vector<int>& batches) {
+  Json fit = {{"b_crit", {{"value", 64.0}, {"low", 50.0}, {"high", 80.0}}},
+              {"smin", 100.0},
+              {"emin", 6400.0},
+              {"smin_interval", {{"low", 90.0}, {"high", 110.0}}},
+              {"emin_interval", {{"low", 6000.0}, {"high", 7000.0}}},
+              {"unit", "steps"},
+              {"sigma", 0.05},
+              {"n", 6 * batches.size()},
+              {"reached", 6 * batches.size()},
+              {"bootstrap", {{"draws", 2000}, {"seed", 1}, {"drawn_again", 3}}},
+              {"leave_one_out", {{"low", 55.0}, {"high", 70.0}}},
+              {"lack_of_fit", 0.02},
+              {"verdict", "determined"},
+              {"at_least", Json()},
+              {"at_most", Json()},
+              {"definitions",
+               {{"half_efficient", 64.0},
+                {"fifth_more_examples", 12.8},
+                {"ninety_percent_efficient", 7.11},
+                {"within_tenth_of_smin", 640.0}}},
+              {"wall_clock",
+               {{"a_seconds", 1e-3},
+                {"c_seconds_per_example", 1e-5},
+                {"best_batch", 80.0},
+                {"best_seconds", 0.324},
+                {"measured_batch", 64.0},
+                {"measured_seconds", 0.328},
+                {"predicted_seconds_there", 0.328}}},
+              {"warnings", Json::array({"this <is> a warning"})},
+              {"rows", Json::array()},
+              {"band", Json::array()}};
+  for (const int batch : batches) {
+    Json row = middle(law_of(batch), 6);
+    row.update(Json{{"batch", batch}, {"n", 6}, {"reached", 6}, {"fitted", law_of(batch)}, {"log_residual", 0.01}});
+    fit["rows"].push_back(row);
+    fit["band"].push_back({{"batch", batch}, {"low", 0.9 * law_of(batch)}, {"high", 1.1 * law_of(batch)}});
+  }
+  return fit;
+}
+
+Json made_up_cell(const std::string& purpose, int batch, double rate, int seed, double steps) {
+  const double seconds = steps * step_ms(batch) / 1000;
+  return {{"id", fmt::format("{}-b{}-lr{:.4g}-seed{}-cap9000", purpose, batch, rate, seed)},
+          {"purpose", purpose},
+          {"batch", batch},
+          {"rate", rate},
+          {"seed", seed},
+          {"steps_cap", 9000},
+          {"status", "reached"},
+          {"reason", Json()},
+          {"steps", steps},
+          {"examples", steps * batch},
+          {"train_seconds", seconds},
+          {"eval_seconds", 0.1},
+          {"wall_seconds", seconds + 0.2},
+          {"step_ms", Json()},
+          {"noise_scale",
+           {{"value", 30.0 + seed % 7}, {"low", 20.0}, {"high", 50.0}, {"samples", 99}, {"state", "resolved"}}},
+          {"crossings", Json::array({{{"target", 0.2},
+                                      {"reached", true},
+                                      {"lower", steps - 5},
+                                      {"upper", steps},
+                                      {"step", steps},
+                                      {"examples", steps * batch},
+                                      {"seconds", seconds},
+                                      {"first_touch", steps}}})}};
+}
+
+Json made_up(const std::vector<int>& batches) {
+  Json sizes = Json::array(), cells = Json::array();
+  for (const int batch : batches) {
+    const double steps = law_of(batch), rate = 0.001 * std::sqrt(batch);
+    Json tuned = Json::array();
+    for (int k = -3; k <= 3; ++k) {
+      tuned.push_back({{"rate", rate * std::pow(2, k / 2.0)},
+                       {"n", 4},
+                       {"reached", k == 3   ? 0
+                                   : k == 2 ? 3
+                                            : 4},
+                       {"diverged", k == 3 ? 2 : 0},
+                       {"steps", k == 3 ? Json() : Json(steps * (1 + 0.05 * k * k))},
+                       {"cap", 9000}});
+      cells.push_back(made_up_cell("tune", batch, rate * std::pow(2, k / 2.0), 1000001, steps * (1 + 0.05 * k * k)));
+    }
+    for (int seed = 1; seed <= 6; ++seed)
+      cells.push_back(made_up_cell("run", batch, rate, seed, steps * (0.97 + 0.01 * seed)));
+    const double seconds = steps * step_ms(batch) / 1000;
+    sizes.push_back(
+        {{"batch", batch},
+         {"rate", rate},
+         {"edge", Json()},
+         {"why_no_rate", Json()},
+         {"tuned", tuned},
+         {"n", 6},
+         {"reached", 6},
+         {"missed", 0},
+         {"diverged", 0},
+         {"failed", 0},
+         {"steps", middle(steps, 6)},
+         {"examples", middle(steps * batch, 6)},
+         {"seconds", middle(seconds, 6)},
+         {"ert_seconds", seconds},
+         {"step_ms",
+          {{"median", step_ms(batch)}, {"p05", 0.9 * step_ms(batch)}, {"p95", 2 * step_ms(batch)}, {"n", 999}}},
+         {"noise_scale", {{"median", 33.0}, {"low", 30.0}, {"high", 36.0}, {"n", 6}}},
+         {"rules",
+          {{"linear", {{"rate", 0.0001 * batch}, {"efficiency", 0.8}, {"at_most", true}}},
+           {"square root", {{"rate", rate}, {"efficiency", 1.0}, {"at_most", false}}}}}});
+  }
+  const Json fit = made_up_fit(batches);
+  return {{"format_version", 1},
+          {"command", "sweep"},
+          {"model", "mlp"},
+          {"data", "digits"},
+          {"device", "cpu"},
+          {"precision", "fp32"},
+          {"optimizer", "adam"},
+          {"schedule", "constant"},
+          {"preset", "quick"},
+          {"status", "complete"},
+          {"timed", true},
+          {"kind", "first passage"},
+          {"threads", 1},
+          {"parameters", 26122},
+          {"train_examples", 100000},
+          {"seed", 1},
+          {"targets", {{"metric", "loss"}, {"values", {0.2}}, {"source", "given"}, {"pilot", Json()}, {"hash", "0"}}},
+          {"base", {{"reference_batch", 32}, {"rate", 0.001}, {"alpha", 0.5}, {"tuning_seeds", 4}, {"seeds", 6}}},
+          {"sizes", sizes},
+          {"fit", fit},
+          {"fits", Json::array({{{"target", 0.2}, {"fit", fit}, {"why_none", Json()}}})},
+          {"again",
+           {{"batch", 32},
+            {"n", 6},
+            {"steps", {{"ratio", 1.01}, {"low", 0.95}, {"high", 1.07}, {"n", 6}}},
+            {"seconds", Json()},
+            {"covers_one", true}}},
+          {"time", {{"cells_seconds", 99.0}, {"estimated_seconds", 120.0}}},
+          {"sentence", "Training mlp: the critical batch size is 64 examples."},
+          {"cells", cells}};
+}
+
+const std::vector<int> six_sizes = {4, 16, 64, 256, 1024, 4096};
+const Json machine = {{"processor", "a <processor>"}, {"compiler", "g++"}, {"flags", "-O3"},
+                      {"libraries", "fmt"},           {"commit", "abc"},   {"threads", 1},
+                      {"allowed_cores", 2},           {"gpu", Json()},     {"features", {"avx", "fma"}},
+                      {"load", {{"busy", true}}}};
+
+std::vector<std::string> pictures(const std::string& page) {
+  std::vector<std::string> out;
+  for (size_t from = page.find("<svg"); from != page.npos; from = page.find("<svg", from + 1))
+    out.push_back(page.substr(from, page.find("</svg>", from) + 6 - from));
+  return out;
+}
+
+// "": the page is whole. Pages of documents have no bare number that is none.
+std::string trouble(const std::string& page) {
+  if (const std::string tags = tag_trouble(page); !tags.empty()) return tags;
+  for (const std::string& picture : pictures(page))
+    if (const std::string text = text_trouble(picture); !text.empty()) return text;
+  const std::string body = page.substr(page.find("<main>"));
+  for (const char* bad : {"http://", "https://", "<script", "src=", "@import", "url(", ">nan", " nan", "nan ", ">inf<",
+                          " inf ", "-inf", "null", "e38"})
+    if (body.find(bad) != body.npos)
+      return fmt::format("{} in: {}", bad, body.substr(body.find(bad) < 60 ? 0 : body.find(bad) - 60, 120));
+  return "";
+}
+
+std::string lacks(const std::string& page, std::initializer_list<std::string_view> words) {
+  for (const std::string_view word : words)
+    if (page.find(word) == page.npos) return std::string(word);
+  return "";
+}
+
+std::string rule(const std::string& page, const std::string& about) {
+  const size_t at = page.find("</span>: " + about);
+  if (at == page.npos) return "no such rule";
+  const size_t from = page.rfind('>', at) + 1;
+  return page.substr(from, at - from);
+}
+
+// Every number and list in turn is null.
+void each_null(Json& part, const std::function<void()>& then) {
+  if (part.is_array() && part.size() > 1) part.erase(part.begin() + 1, part.end());  // others are alike
+  for (Json& item : part) {
+    if (item.is_structured()) each_null(item, then);
+    const Json before = item;
+    item = Json();
+    then();
+    item = before;
+  }
+}
+
+}  // namespace
+
+TEST_CASE("sweep page: a complete sweep says, draws and judges everything") {
+  const std::string page = sweep_page(made_up(six_sizes), machine);
+  CHECK_EQ(trouble(page), "");
+  CHECK_EQ(pictures(page).size(), 7);  // S, E, T, step time, rates, noise, map
+  CHECK_EQ(lacks(page, {"the critical batch size is 64 examples",
+                        "B_crit, examples<b>64</b>",
+                        "95 % interval 50 to 80; determined",
+                        "batch 64",
+                        "by the law B* = 80",
+                        "perfect scaling",
+                        "diminishing returns",
+                        "maximal",
+                        "95 % band of the law",
+                        "perfect scaling from the smallest size",
+                        "this &lt;is&gt; a warning",
+                        "square-root rule",
+                        "are not the same",
+                        "Here B_simple/B_crit is 0.516",
+                        "6 of 6",
+                        "≤ 80 %",
+                        "All 78 cells",
+                        "B_crit/9",
+                        "a &lt;processor&gt;",
+                        "The 95 % interval of steps covers 1"}),
+           "");
+  CHECK_EQ(rule(page, "n and an exact interval"), "holds");
+  CHECK_EQ(rule(page, "setup, machine and build"), "holds");
+  CHECK_EQ(rule(page, "the whole machine"), "does not hold");
+  CHECK_EQ(rule(page, "the machine was quiet"), "does not hold");
+  CHECK_EQ(rule(page, "one-time costs"), "holds");
+  CHECK_EQ(rule(page, "two equal things"), "holds");
+  CHECK_EQ(rule(page, "failed and diverged"), "does not apply");
+  CHECK_EQ(rule(page, "runs that missed"), "holds");
+  CHECK_EQ(rule(page, "seeds of tuning"), "holds");
+  CHECK_EQ(rule(page, "every size had equally many"), "holds");
+  CHECK_EQ(rule(page, "every tuned rate"), "holds");
+  CHECK_EQ(rule(page, "targets are as they were fixed"), "does not hold");  // the hash is made up
+  CHECK_EQ(rule(page, "every step saw B"), "holds");
+  CHECK_EQ(rule(page, "the sizes bracket"), "holds");
+  CHECK_EQ(rule(page, "the sweep is complete"), "holds");
+}
+
+TEST_CASE("sweep page: rules can fail") {
+  Json summary = made_up({32, 64, 128});  // none at B_crit/4
+  summary["status"] = "incomplete", summary["again"]["covers_one"] = false;
+  summary["sizes"][0]["n"] = 5, summary["sizes"][1]["edge"] = "high", summary["sizes"][1]["tuned"].erase(0);
+  for (Json& cell : summary["cells"])
+    if (cell["purpose"] == "tune") cell["seed"] = 3;
+  summary["cells"][8]["examples"] = summary["cells"][8]["steps"].get<double>() * 20;
+  summary["cells"][9]["status"] = "diverged";
+  summary["cells"][10]["crossings"][0]["seconds"] = 1e6;
+  const std::string page = sweep_page(summary, Json());
+  CHECK_EQ(trouble(page), "");
+  for (const char* about : {"n and an exact interval", "setup, machine and build", "one-time costs", "two equal things",
+                            "failed and diverged", "runs that missed", "seeds of tuning", "every size had equally many",
+                            "every tuned rate", "every step saw B", "the sizes bracket", "the sweep is complete"}) {
+    CAPTURE(about);
+    CHECK_EQ(rule(page, about), "does not hold");
+  }
+  CHECK_EQ(lacks(page, {"The sweep is incomplete", "does not cover 1", "as little as 62 % of B"}), "");
+}
+
+TEST_CASE("sweep page: null, missing and hostile fields leave the page whole") {
+  for (const Json& nothing : {Json(), Json::object(), Json::array(), Json("text"), Json(3)}) {
+    const std::string page = sweep_page(nothing, nothing);
+    CHECK_EQ(trouble(page), "");
+    CHECK_EQ(lacks(page, {"No size has been measured yet"}), "");
+    CHECK_EQ(trouble(fit_page(nothing)), "");
+  }
+  Json summary = made_up({8, 64, 512});
+  std::string first;
+  each_null(summary, [&] {
+    const std::string page = sweep_page(summary, machine);
+    for (const char* bad : {">nan", "\"nan", " nan"})
+      if (const size_t at = page.find(bad); at != page.npos && first.empty()) first = page.substr(at - 60, 120);
+    if (!page.ends_with("</html>\n") && first.empty()) first = "no end";
+  });
+  CHECK_EQ(first, "");
+
+  summary = made_up({8, 64, 512});
+  const std::string hostile = "<script src=\"http://x\">alert('1')</script>\xff";
+  summary["model"] = summary["sentence"] = summary["sizes"][0]["why_no_rate"] = summary["fits"][0]["why_none"] =
+      hostile;
+  summary["cells"][0]["status"] = "failed", summary["cells"][0]["reason"] = hostile,
+  summary["cells"][0]["id"] = hostile;
+  summary["targets"]["pilot"] = hostile, summary["fit"]["verdict"] = hostile, summary["fit"]["warnings"] = {hostile};
+  const std::string page = sweep_page(summary, {{hostile, hostile}});
+  CHECK_EQ(tag_trouble(page), "");
+  CHECK(page.find("<script") == page.npos);
+}
+
+TEST_CASE("sweep page: a run that diverged or missed stretches no axis") {
+  Json summary = made_up(six_sizes);
+  const auto heights = [](const Json& document) {  // of the first chart's axis, by its numbers
+    std::string out;
+    for (const SvgText& text : svg_texts(pictures(sweep_page(document, machine)).front()))
+      if (text.text.find_first_not_of("0123456789.e-kM") == text.text.npos) out += text.text + " ";
+    return out;
+  };
+  const std::string before = heights(summary);
+  CHECK(before.size() > 10);
+  Json& cell = summary["cells"][8];
+  cell["status"] = "diverged", cell["reason"] = "the loss is not finite", cell["steps"] = 1, cell["examples"] = 4;
+  cell["crossings"][0] = {{"target", 0.2}, {"reached", false}, {"lower", 1e38}, {"upper", Json()}, {"step", Json()}};
+  CHECK_EQ(heights(summary), before);
+  std::string page = sweep_page(summary, machine);
+  CHECK_EQ(trouble(page), "");
+  CHECK_EQ(lacks(page, {"× diverged", "diverged at step 1", "the loss is not finite"}), "");
+  CHECK_EQ(rule(page, "failed and diverged"), "holds");
+
+  // An interval of B_crit without end, and a law without a bend.
+  summary["fit"]["b_crit"]["high"] = Json();
+  CHECK_EQ(heights(summary), before);
+  CHECK_EQ(lacks(sweep_page(summary, machine), {"50 to no end"}), "");
+  summary["fit"]["b_crit"] = {{"value", Json()}, {"low", 9000.0}, {"high", Json()}};
+  page = sweep_page(summary, machine);
+  CHECK_EQ(trouble(page), "");
+  CHECK_EQ(lacks(page, {"There is no critical size"}), "");
+}
+
+TEST_CASE("sweep page: all missed, one size, one size without runs, cells side by side, several targets") {
+  Json summary = made_up(six_sizes);
+  summary["fit"] = Json(), summary["fits"][0] = {{"target", 0.2}, {"fit", Json()}, {"why_none", "no size reached it"}};
+  for (Json& size : summary["sizes"]) {
+    size["reached"] = 0, size["missed"] = 6, size["steps"] = {{"median", Json()}, {"low", Json()}, {"high", Json()}};
+    size["examples"] = size["seconds"] = size["steps"], size["ert_seconds"] = Json(), size["rate"] = Json();
+  }
+  for (Json& cell : summary["cells"])
+    cell["status"] = "missed",
+    cell["crossings"][0] = {{"target", 0.2}, {"reached", false}, {"lower", 9000}, {"upper", Json()}};
+  std::string page = sweep_page(summary, machine);
+  CHECK_EQ(trouble(page), "");
+  CHECK_EQ(lacks(page, {"No law: no size reached it", "not reached", "6 missed", "missed by step"}), "");
+
+  page = sweep_page(made_up({32}), machine);
+  CHECK_EQ(trouble(page), "");
+  summary = made_up(six_sizes);
+  for (const char* figure : {"steps", "examples", "seconds", "step_ms", "noise_scale"})
+    summary["sizes"][2][figure] = Json();
+  summary["sizes"][2]["n"] = summary["sizes"][2]["reached"] = 0, summary["sizes"][2]["rate"] = Json();
+  summary["sizes"][2]["why_no_rate"] = "no rate reached the target";
+  CHECK_EQ(trouble(sweep_page(summary, machine)), "");
+  CHECK_EQ(lacks(sweep_page(summary, machine), {"Batch 64: no rate reached the target."}), "");
+
+  summary = made_up(six_sizes);
+  summary["timed"] = false, summary["fit"]["wall_clock"] = Json();
+  page = sweep_page(summary, machine);
+  CHECK_EQ(trouble(page), "");
+  CHECK_EQ(pictures(page).size(), 6);
+  CHECK_EQ(lacks(page, {"there is no chart of the time to the target"}), "");
+  CHECK_EQ(rule(page, "one-time costs"), "does not apply");
+
+  summary["fits"].insert(summary["fits"].begin(), Json{{"target", 0.4}, {"fit", summary["fit"]}, {"why_none", Json()}});
+  summary["fits"].insert(summary["fits"].begin(), Json{{"target", 0.8}, {"fit", Json()}, {"why_none", "too loose"}});
+  page = sweep_page(summary, machine);
+  CHECK_EQ(trouble(page), "");
+  CHECK_EQ(lacks(page, {"B_crit by target", "no law: too loose"}), "");
+}
+
+TEST_CASE("sweep page: hundreds of cells, long names, figures of any size") {
+  std::vector<int> many;
+  for (int i = 0; i < 23; ++i) many.push_back(1 << i);
+  Json summary = made_up(many);
+  CHECK(summary["cells"].size() > 290);
+  CHECK_EQ(trouble(sweep_page(summary, machine)), "");
+  for (const double factor : {1e-12, 1e12, 1e200}) {
+    Json scaled = made_up(six_sizes);
+    scaled["fit"]["b_crit"] = {{"value", 64 * factor}, {"low", 50 * factor}, {"high", 80 * factor}};
+    for (Json& size : scaled["sizes"]) {
+      size["rate"] = size["rate"].get<double>() * factor, size["seconds"] = middle(factor, 6);
+      size["noise_scale"]["median"] = factor;
+    }
+    CAPTURE(factor);
+    CHECK_EQ(trouble(sweep_page(scaled, machine)), "");
+  }
+}
+
+TEST_CASE("fit page: the law, its rows and warnings, of steps and of a cost") {
+  Json document = {{"command", "fit"}, {"file", "a <file>.csv"}, {"fit", made_up_fit(six_sizes)}};
+  std::string page = fit_page(document);
+  CHECK_EQ(trouble(page), "");
+  CHECK_EQ(pictures(page).size(), 2);
+  CHECK_EQ(lacks(page,
+                 {"Scaling law of a &lt;file&gt;.csv", "The critical batch size is 64 examples (95 % interval 50 to 80",
+                  "this &lt;is&gt; a warning", "+1.0 %", "2000 draws", "steps to the target"}),
+           "");
+  document["fit"]["unit"] = "cost";
+  page = fit_page(document);
+  CHECK_EQ(trouble(page), "");
+  CHECK(page.find("steps to the target") == page.npos);
+}
