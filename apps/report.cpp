@@ -9,6 +9,7 @@
 #include "apps/files.h"
 #include "apps/pages/checklist.h"
 #include "apps/pages/document_page.h"
+#include "apps/pages/page_file.h"
 #include "apps/pages/run_page.h"
 #include "apps/pages/run_table.h"
 #include "apps/pages/run_text.h"
@@ -116,10 +117,12 @@ Report report_of_document(const fs::path& file) {
     case DocumentKind::compare: r.kind = "compare", r.page = compare_page(name, document); break;
     case DocumentKind::profile: r.kind = "profile", r.page = profile_page(name, document); break;
     case DocumentKind::bench: r.kind = "bench", r.page = bench_page(name, document); break;
+    case DocumentKind::fit: r.kind = "fit", r.page = fit_page(document); break;
     case DocumentKind::sweep: r.kind = "sweep", r.page = sweep_page(document, Json()); break;
     case DocumentKind::none:
       throw UsageError(
-          fmt::format("{}: is no document that bench, compare or profile saved, with --save; of a run give the folder",
+          fmt::format("{}: is no document that bench, compare or profile saved with --save, or fit --json printed; of "
+                      "a run give the folder",
                       file.string()));
   }
   r.table = document_table(document);
@@ -165,14 +168,6 @@ fs::path page_of(const Config& config) {
   return fs::path(only).replace_extension(".html");
 }
 
-// A page of ours may be replaced, another file only by --force.
-void refuse_to_replace_others(const fs::path& page, bool force) {
-  if (fs::is_directory(page)) throw UsageError(fmt::format("--out {}: is a folder, needs a file", page.string()));
-  if (force || !fs::is_regular_file(page) || read_file(page).find(generator_mark) != std::string::npos) return;
-  throw UsageError(fmt::format(
-      "{}: is there already, and no page of tapedeck; choose another --out, or --force to replace it", page.string()));
-}
-
 }  // namespace
 
 int run_report_command(const Config& config) {
@@ -180,7 +175,7 @@ int run_report_command(const Config& config) {
     throw UsageError("--json and --markdown exclude each other: both are what stands on stdout");
   const fs::path page = page_of(config);
   const bool wants_page = !config.out.empty() || !(config.json || config.markdown || !config.csv.empty());
-  if (wants_page) refuse_to_replace_others(page, config.force), check_writable(page);
+  if (wants_page) check_page_file(page, config.force);
   if (!config.csv.empty()) refuse_to_replace("csv", config.csv, config.force), check_writable(config.csv);
   const Report report = report_of(config.paths, page);
   if (config.json) {

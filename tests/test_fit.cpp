@@ -3,6 +3,7 @@
 #include <functional>
 #include <vector>
 
+#include "apps/files.h"
 #include "apps/scaling_report.h"
 #include "apps/scaling_runs.h"
 #include "tests/message_of.h"
@@ -220,6 +221,38 @@ TEST_CASE("fit: the fastest size is said to lie beyond the sizes, or not to be k
   const ScalingFit straight = clock([](double batch) { return 6400 / batch; }, 1e-4);
   CHECK(mentions(fit_text(straight), {"the fastest size: n/a"}));
   CHECK(fit_json(straight)["wall_clock"]["best_batch"].is_null());
+}
+
+TEST_CASE("fit: a page by --out, which replaces pages and nothing else, and a band around the law") {
+  const TemporaryFolder folder;
+  const std::string file = written(folder, "batch,steps\n" + lines({8, 16, 32, 64, 128, 256}));
+  const std::string page = folder.path() + "/fit.html", other = folder.path() + "/notes.html";
+  for (int twice = 0; twice < 2; ++twice) {
+    const Outcome made = program({"fit", file, "--out", page});
+    CHECK_EQ(made.code, exit_done);
+    CHECK(mentions(made.out, {"B_crit = Emin/Smin: 64 examples", "wrote " + page}));
+  }
+  const std::string text = read_file(page);
+  CHECK(mentions(text, {"The critical batch size is 64 examples", "95 % band of the law", "steps to the target"}));
+  const std::string mine = "mine";
+  folder.write("notes.html", {mine.begin(), mine.end()});
+  const Outcome refused = program({"fit", file, "--out", other});
+  CHECK_EQ(refused.code, exit_usage);
+  CHECK(mentions(refused.err, {"notes.html: is there already, and no page of tapedeck", "--force"}));
+  CHECK_EQ(read_file(other), mine);
+  CHECK_EQ(program({"fit", file, "--out", other, "--force"}).code, exit_done);
+  CHECK_EQ(read_file(other), text);
+
+  const Json fit = Json::parse(program({"fit", file, "--json"}).out)["fit"];
+  REQUIRE_EQ(fit["band"].size(), 25);
+  CHECK_EQ(fit["band"].front()["batch"].get<double>(), doctest::Approx(8));
+  CHECK_EQ(fit["band"].back()["batch"].get<double>(), doctest::Approx(256));
+  for (const Json& row : fit["band"]) {
+    const double law = 100 + 6400 / row["batch"].get<double>();
+    CHECK_LT(row["low"].get<double>(), law);
+    CHECK_GT(row["high"].get<double>(), law);
+    CHECK_LT(row["high"].get<double>(), 1.1 * row["low"].get<double>());  // runs are 2 % apart
+  }
 }
 
 TEST_CASE("fit: public convergence points give the published figures") {

@@ -8,6 +8,7 @@
 #include "apps/pages/chart.h"
 #include "apps/pages/run_page.h"
 #include "apps/pages/run_text.h"
+#include "apps/pages/sweep_page.h"
 
 namespace tapedeck {
 
@@ -141,6 +142,7 @@ DocumentKind kind_of(const Json& document) {
   const std::string command = text_at(document, "command"), of = text_at(object_at(document, "config"), "command");
   if (command == "compare") return DocumentKind::compare;
   if (command == "sweep" && document.contains("cells")) return DocumentKind::sweep;
+  if (command == "fit" && document.contains("fit") && document["fit"].is_object()) return DocumentKind::fit;
   if (of == "profile" && document.contains("ops")) return DocumentKind::profile;
   return document.contains("rows") && document["rows"].is_array() ? DocumentKind::bench : DocumentKind::none;
 }
@@ -161,16 +163,17 @@ std::string document_lead(const Json& document) {
     case DocumentKind::bench:
       return fmt::format("{}: {} rows; a time is a median, with its 5 % and 95 % quantile.",
                          text_at(object_at(document, "config"), "command"), list_at(document, "rows").size());
+    case DocumentKind::fit: return fit_sentence(document);
     default: return text_at(document, "sentence");
   }
 }
 
 Table document_table(const Json& document) {
   const DocumentKind kind = kind_of(document);
-  return kind == DocumentKind::compare ? compare_table(document)
-         : kind == DocumentKind::profile
-             ? ops_table(document)
-             : bench_table(list_at(document, kind == DocumentKind::sweep ? "cells" : "rows"));
+  return kind == DocumentKind::compare   ? compare_table(document)
+         : kind == DocumentKind::profile ? ops_table(document)
+         : kind == DocumentKind::fit     ? bench_table(list_at(document["fit"], "rows"))
+                                     : bench_table(list_at(document, kind == DocumentKind::sweep ? "cells" : "rows"));
 }
 
 std::string compare_page(const std::string& name, const Json& document) {

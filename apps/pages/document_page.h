@@ -8,7 +8,7 @@
 
 namespace tapedeck {
 
-enum class DocumentKind : uint8_t { compare, profile, bench, sweep, none };
+enum class DocumentKind : uint8_t { compare, profile, bench, sweep, fit, none };
 DocumentKind kind_of(const Json& document);
 
 std::string compare_page(const std::string& name, const Json& document);

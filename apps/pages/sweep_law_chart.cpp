@@ -211,7 +211,7 @@ Chart examples_chart(const std::vector<SizeMiddle>& sizes, const std::vector<Cou
   const SizeAxis axis(sizes, law);
   const bool cost = text_in(fit, {"unit"}) == "cost";
   Chart chart{.title = cost ? "Cost to the target, E, by batch size" : "Examples to the target, E, by batch size"};
-  chart.note = "At B_crit a run needs twice Emin.";
+  if (!std::isnan(law.b_crit)) chart.note = "At B_crit a run needs twice Emin.";
   chart.x = axis.axis(), chart.y = {.title = cost ? "cost" : "examples to the target", .scale = Scale::log};
   if (law.there())
     add_curve(

@@ -25,7 +25,7 @@ std::string interval_of(const Json& fit, const char* name) {
 
 std::string law_tiles(const Json& fit, const std::string& why_none) {
   const LawFigures law(fit);
-  if (!law.there()) return tile("B_crit, examples", "no law", why_none.empty() ? "too few runs" : why_none);
+  if (!law.there()) return tile("B_crit, examples", "no law", why_none.empty() ? "too few runs" : "why is said below");
   const std::string range = range_text(law.low, law.high);
   std::string out =
       tile("B_crit, examples", std::isnan(law.b_crit) ? "none" : digits(law.b_crit),
@@ -133,18 +133,21 @@ std::string sweep_page(const Json& summary, const Json& machine) {
   return html_page(title, body + footer());
 }
 
+std::string fit_sentence(const Json& document) {
+  const Json& fit = part_of(document, {"fit"});
+  const LawFigures law(fit);
+  if (std::isnan(law.b_crit)) return "";
+  return fmt::format(
+      "The critical batch size is {} examples (95 % interval {}, {} runs at {} sizes, {} reached the target; {}).",
+      digits(law.b_crit), range_text(law.low, law.high), digits(number_in(fit, {"n"})), list_in(fit, {"rows"}).size(),
+      digits(number_in(fit, {"reached"})), text_in(fit, {"verdict"}));
+}
+
 std::string fit_page(const Json& document) {
   const Json& fit = part_of(document, {"fit"});
   const std::string title = "Scaling law of " + text_in(document, {"file"});
   const std::vector<SizeMiddle> sizes = middles_of_fit(fit);
-  std::string body = heading(1, title);
-  const LawFigures law(fit);
-  if (!std::isnan(law.b_crit))
-    body += paragraph(fmt::format("The critical batch size is {} examples (95 % interval {}, {} runs at {} sizes, {} "
-                                  "reached the target; {}).",
-                                  digits(law.b_crit), range_text(law.low, law.high), digits(number_in(fit, {"n"})),
-                                  sizes.size(), digits(number_in(fit, {"reached"})), text_in(fit, {"verdict"})),
-                      "lead");
+  std::string body = heading(1, title) + paragraph(fit_sentence(document), "lead");
   body += "<div class=\"tiles\">\n" + law_tiles(fit, "") + time_tile(fit) + "</div>\n" + fit_warnings(fit);
   body += chart_figure(steps_chart(sizes, {}, fit)) + beside({chart_figure(examples_chart(sizes, {}, fit))});
   body += heading(2, "Sizes") + rows_table(fit);

@@ -10,5 +10,6 @@ namespace tapedeck {
 
 std::string sweep_page(const Json& summary, const Json& machine);
 std::string fit_page(const Json& document);
+std::string fit_sentence(const Json& document);  // what a person may quote; "" where there is no critical size
 
 }  // namespace tapedeck

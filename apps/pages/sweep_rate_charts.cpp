@@ -72,8 +72,7 @@ std::string noise_figure(const Json& summary) {
   add_middles(chart, middles);
   chart.series.back().name = "noise scale B_simple, medians";
   fix_height(chart);
-  chart.note =
-      "The noise scale tr Σ/|G|² and the critical size are not the same: published pairs differ by 0.05 to 8 times.";
+  chart.note = "The noise scale tr Σ/|G|² and the critical size are not the same: published ratios run from 0.05 to 8.";
   if (std::isnan(law.b_crit)) return chart_figure(chart);
   // Both in one picture, unless they are so far apart that neither can be read.
   if (chart.y.low) {

@@ -1,0 +1,11 @@
+// Where a page is written.
+#pragma once
+#include <filesystem>
+
+namespace tapedeck {
+
+// Before anything is computed: a page of ours may be replaced, another file only if forced. Throws UsageError, and
+// Error where nothing can be written.
+void check_page_file(const std::filesystem::path& page, bool force);
+
+}  // namespace tapedeck
