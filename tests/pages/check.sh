@@ -22,7 +22,7 @@ page overlay runs/one runs/diverged runs/blobs
 page repeats runs/repeat runs/missed
 page list runs
 for document in compare profile bench; do page "$document" "$document.json"; done
-quietly sweep --out sweep --batches 16,32,64,128,256 --seeds 2 --rates 0.003,0.01,0.3 --targets loss=0.6,loss=0.3
+quietly sweep --out sweep --batches 16,32,64,128,256 --seeds 2 --rates 0.003,0.01,0.3 --steps 300 --targets loss=0.6,loss=0.3
 page sweep sweep
 printf 'batch,steps\n8,905\n8,890\n16,500\n32,300\n64,205\n128,149\n256,126\n' > fit.csv
 "$program" fit fit.csv --out pages/fit.html >/dev/null
