@@ -33,11 +33,11 @@ double decay_of(std::string_view optimizer) {
 // A first passage is judged with a rate that does not know the end.
 void fill_sweep_defaults(Config& c) {
   if (c.preset.empty()) c.preset = "quick";
-  const bool publication = c.preset == "publication";
-  if (is_default(c, "seeds")) c.seeds = publication ? 20 : 10;
+  const bool publication = c.preset == "publication", quick = c.preset == "quick";
+  if (is_default(c, "seeds")) c.seeds = publication ? 20 : quick ? 10 : 7;
   if (is_default(c, "batches")) {
     c.batches.clear();
-    for (int64_t batch = publication ? 1 : 8; batch <= (c.preset == "quick" ? 1024 : 8192); batch *= 2)
+    for (int64_t batch = publication ? 1 : quick ? 8 : 16; batch <= (quick ? 1024 : 8192); batch *= 2)
       c.batches.push_back(batch);
   }
   if (!c.steps && !c.epochs) c.model == "gpt" ? c.steps = 2000 : c.epochs = 20;

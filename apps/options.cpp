@@ -41,7 +41,7 @@ const Option kOptions[] = {
      .help = "options of the second side, in quotes, or a run folder", .fallback = "the preset's"},
     {.name = "seeds", .member = &C::seeds, .commands = kCompare | kSweep,
      .help = "pairs of runs, or sweep: runs of a size, with seeds seed, seed + 1, …", .range = {1, 100000},
-     .fallback = "5; sweep 10, publication 20", .synonyms = "repeat repeats runs"},
+     .fallback = "5; sweep by its preset: 10, 7, 20", .synonyms = "repeat repeats runs"},
     {.name = "config", .member = &C::config_file, .commands = kModel,
      .help = "JSON file of options; a run's config.json is one", .fallback = "none", .of_one_run = true},
 
@@ -248,7 +248,7 @@ const Option kOptions[] = {
      .help = "print the training order of this epoch", .range = {0, kMost}, .fallback = "none"},
     {.name = "batches", .member = &C::batches, .commands = kSteps | kSweep,
      .help = "batch sizes to measure; 8..1024: 8, 16, 32 … 1024", .range = {1, kLargest},
-     .fallback = "32,128,512,2048; bench batch 1,2,4 … 4096; bench threads 128; sweep 8..1024, 8..8192 or 1.. by its preset",
+     .fallback = "32,128,512,2048; bench batch 1,2,4 … 4096; bench threads 128; sweep by its preset: 8..1024, 16..8192, 1..8192",
      .synonyms = "batch-sizes sizes"},
     {.name = "preset", .member = &C::preset, .commands = kSweep,
      .help = "how much is run: seeds, sizes, runs of each rate", .choices = "quick|standard|publication", .fallback = "quick"},

@@ -32,13 +32,13 @@ class SweepProcess {
  public:
   enum class End : uint8_t { complete, interrupted, budget_spent };
 
-  SweepProcess(const Config& config, const Problem& problem, Device device)
+  SweepProcess(const Config& config, const SweepSettings& settings, const Problem& problem, Device device)
       : config_(config),
         part_(parse_part(config.part)),
         folder_(config, part_, device),
         cells_(config, problem, device, folder_.path()),
         table_(std::cerr, stderr_is_terminal(), config.quiet) {
-    state_.settings = sweep_settings(config, problem);
+    state_.settings = settings;
     if (const auto stored = folder_.targets()) {
       if (state_.settings.targets && state_.settings.targets->text() != stored->text())
         throw UsageError(fmt::format("--targets {}: the sweep in {} was begun with {}; give these again, or another --out",
@@ -194,7 +194,7 @@ int run_sweep(const Config& asked) {
   const Problem problem(config, device, find_precision(config));
   const StepGraph graph(device, graph_wanted(config, device));  // refused where the device has none
   say_what_is_slow(asked);
-  SweepProcess process(config, problem, device);
+  SweepProcess process(config, sweep_settings(config, problem), problem, device);
   if (config.plan) {
     process.print_commands();
     return exit_done;
@@ -202,10 +202,9 @@ int run_sweep(const Config& asked) {
   const Interruption signals("\nstopping: this batch is finished and the cell saved; once more leaves at once\n");
   process.table().message(plan_text(config, process.state(), problem));
   process.table().message("in " + process.folder().path().string());
-  SweepProcess::End end = SweepProcess::End::complete;
   const Estimate estimate(config, problem, device, process.state().settings);
   if (config.parallel > 1) run_parts(config, process.folder().path());
-  end = process.work(estimate);
+  const SweepProcess::End end = process.work(estimate);
 
   SweepSetting setting = setting_of(config, problem, device);
   setting.complete = end == SweepProcess::End::complete;

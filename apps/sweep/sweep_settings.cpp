@@ -53,7 +53,7 @@ SweepSettings sweep_settings(const Config& config, const Problem& problem) {
   out.batches = sizes(config, examples, problem.data().name);
   out.seeds = static_cast<int>(config.seeds);
   out.first_seed = config.seed;
-  out.tuning_seeds = config.preset == "publication" ? 6 : 4;
+  out.tuning_seeds = config.preset == "publication" ? 6 : config.preset == "standard" ? 3 : 4;
   for (const double rate : config.rates) out.rates.push_back(rounded_rate(rate));
   std::sort(out.rates.begin(), out.rates.end());
   const bool plain = config.optimizer == "sgd" || config.optimizer == "momentum" || config.optimizer == "lars";
