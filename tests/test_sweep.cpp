@@ -242,7 +242,7 @@ TEST_CASE("sweep: a budget ends a sweep early, a larger one goes on, and what is
   const size_t few = ended(folder / "s").size();
   CHECK(few < 12);
   double seconds = 0;
-  REQUIRE(run_tapedeck(words).code == exit_done);
+  REQUIRE(run_tapedeck(plain + Words{"--out", folder / "s"}).code == exit_done);
   CHECK(ended(folder / "s").size() == 12);
   for (const Json& cell : read_json(folder / "s/summary.json")["cells"]) seconds += cell["wall_seconds"].get<double>();
   const Outcome more = run_tapedeck(words + Words{"--budget", fmt::format("{}s", seconds + 0.1)});

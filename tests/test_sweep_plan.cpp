@@ -31,12 +31,13 @@ std::vector<EvaluationPoint> decay(double floor, double fall, double tau, int64_
 // A run that reaches its target, loss = 0.5, at this step, or its cap before.
 CellResult run_of(const Cell& cell, double steps) {
   CellResult result;
-  const int64_t last = std::min<int64_t>(cell.steps, std::llround(steps) + 1);
+  const auto first = static_cast<int64_t>(std::ceil(steps));
+  const int64_t last = std::min<int64_t>(cell.steps, first + 1);
   for (int64_t t = 1; t <= last; ++t)
-    result.curve.push_back({t, t * cell.batch, 0.1 * static_cast<double>(t), static_cast<double>(t) >= steps ? 0.4 : 0.9, {}});
+    result.curve.push_back({t, t * cell.batch, 0.1 * static_cast<double>(t), t >= first ? 0.4 : 0.9, {}});
   result.steps = last, result.examples = last * cell.batch;
   result.train_seconds = result.wall_seconds = 0.1 * static_cast<double>(last);
-  result.status = last > std::llround(steps) ? CellResult::Status::reached : CellResult::Status::missed;
+  result.status = last > first ? CellResult::Status::reached : CellResult::Status::missed;
   return result;
 }
 
@@ -261,6 +262,55 @@ TEST_CASE("sweep: the law that runs were made of comes back, for each target, wi
   REQUIRE(result.sizes[4].linear->efficiency);
   CHECK(*result.sizes[4].linear->efficiency < 1);
   CHECK(!conclude(state, false, 200).tightest()->fit->time);
+}
+
+TEST_CASE("sweep: a horizon passes where the mean over seeds does at p < 0.01") {
+  const double metrics[] = {0.40, 0.42, 0.41};
+  // t = 0.09/(0.01/√3) = 15.59 with 2 degrees of freedom, whose tail is ½ − t/(2√(2 + t²)).
+  const double t = 0.09 / (0.01 / std::sqrt(3));
+  const HorizonTrial passed = judge_horizon(100, metrics, {"loss", 0.5});
+  CHECK(passed.p == doctest::Approx(0.5 - t / (2 * std::sqrt(2 + t * t))).epsilon(1e-6));
+  CHECK(passed.passes());
+  CHECK(!judge_horizon(100, metrics, {"loss", 0.413}).passes());  // better on the mean alone
+  CHECK(judge_horizon(100, metrics, {"loss", 0.4}).p > 0.5);
+  CHECK(judge_horizon(100, metrics, {"accuracy", 0.3}).passes());
+  CHECK(!judge_horizon(100, std::vector<double>{0.4}, {"loss", 0.5}).passes());
+  CHECK(!judge_horizon(100, std::vector<double>{0.4, 0.4, INFINITY}, {"loss", 0.5}).passes());
+}
+
+TEST_CASE("sweep: with horizons the steps of a size lie between the longest that fails and the shortest that passes") {
+  SweepState state;
+  state.settings = half_loss({8, 32, 128, 512});
+  state.settings.horizon = true, state.settings.again = false;
+  const MadeUp law;
+  // At the end of K steps the loss is ½·S(B)/K, and the seeds differ by 1 %.
+  const auto needs = [&](int64_t batch) { return law.smin * (1 + law.b_crit / static_cast<double>(batch)); };
+  const auto run = [&](const Cell& cell) {
+    const double best = law.best_at_reference * (1 + law.b_crit / 32) / (1 + law.b_crit / static_cast<double>(cell.batch));
+    const double off = std::log2(cell.rate / best), seed = 0.01 * static_cast<double>(cell.seed % 5 - 2);
+    CellResult result;
+    result.steps = cell.steps, result.examples = cell.steps * cell.batch;
+    for (int64_t t = 1; t <= cell.steps; ++t)
+      result.curve.push_back({t, t * cell.batch, 0.1 * static_cast<double>(t),
+                              0.5 * needs(cell.batch) / static_cast<double>(t) * (1 + 0.3 * off * off + seed), {}});
+    return result;
+  };
+  for (std::vector<Cell> cells; !(cells = cells_needed(state)).empty();) {
+    REQUIRE(state.results.size() < 2000);
+    state.add(cells[0], run(cells[0]));
+  }
+  for (const int64_t batch : state.settings.batches) {
+    const HorizonSearch search = horizon_search(state, batch);
+    REQUIRE(search.passed);
+    CHECK(static_cast<double>(search.failed) < 1.05 * needs(batch));
+    CHECK(static_cast<double>(*search.passed) > needs(batch));
+    CHECK(static_cast<double>(*search.passed) < 1.5 * needs(batch) * 1.05);
+    CHECK(search.runs.size() == 5);
+  }
+  const SweepResult result = conclude(state, true, 200);
+  REQUIRE(result.tightest()->fit);
+  CHECK(result.tightest()->fit->data.runs.size() == 4);
+  CHECK(result.tightest()->fit->law.b_crit == doctest::Approx(100).epsilon(0.35));  // 4 sizes on a grid of √2
 }
 
 TEST_CASE("sweep: time that is left goes to the size that makes B_crit surer per second") {

@@ -14,7 +14,7 @@ namespace {
 
 constexpr double apart = 4;    // neighbouring rates
 constexpr int farthest = 6;    // rates to either side of the first: 4⁶ = 4096 times
-constexpr double patience = 4;  // of a cap: how much longer than the pilot a run may take
+constexpr int64_t patience = 4;  // of a cap: how much longer than the pilot a run may take
 
 Cell pilot_cell(const SweepSettings& s, int place) {
   const double rate = s.rates.empty() ? rounded_rate(s.reference_rate * std::pow(apart, place))
@@ -88,9 +88,8 @@ Targets choose_targets(const SweepState& state) {
   return {"loss", losses_behind_knee(pilot.result->curve, multiples), "pilot", cell_name(pilot.cell)};
 }
 
-int64_t first_cap(const SweepState& state, int64_t batch) {
+int64_t steps_by_pilot(const SweepState& state, int64_t batch) {
   const SweepSettings& s = state.settings;
-  if (s.cap) return *s.cap;
   const Pilot pilot = best_pilot(state);
   const Target target = state.targets->tightest();
   const Crossing at = crossing(*pilot.result, target, pilot.cell.steps);
@@ -99,7 +98,11 @@ int64_t first_cap(const SweepState& state, int64_t batch) {
         "a looser --targets, more --epochs, or another --lr",
         to_text(target), s.pilot_steps, s.reference_batch, pilot.result->best_loss(), pilot.cell.rate);
   const double more = std::max(1.0, static_cast<double>(s.reference_batch) / static_cast<double>(batch));
-  return static_cast<int64_t>(std::ceil(patience * at.upper * more));
+  return static_cast<int64_t>(std::ceil(at.upper * more));
+}
+
+int64_t first_cap(const SweepState& state, int64_t batch) {
+  return state.settings.cap ? *state.settings.cap : patience * steps_by_pilot(state, batch);
 }
 
 double grid_centre(const SweepState& state, int64_t batch) {

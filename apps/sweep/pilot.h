@@ -22,9 +22,11 @@ Pilot best_pilot(const SweepState& state);
 // half its step and one at 3 times as well. Throws Error where the pilot says too little.
 Targets choose_targets(const SweepState& state);
 
-// Steps within which a run of this size is to reach the target, tuned or not: --steps, or 4 times what the pilot took,
-// times B₀/B for sizes below the reference B₀. (Perfect scaling is the most that a smaller batch may cost.) Throws
-// Error where the pilot did not reach the target.
+// Steps that a run of this size may take to the target by what the pilot took: times B₀/B for sizes below the reference
+// B₀, since perfect scaling is the most that a smaller batch may cost. Throws Error where the pilot did not reach it.
+int64_t steps_by_pilot(const SweepState& state, int64_t batch);
+
+// Steps within which a run of this size is to reach the target, tuned or not: --steps, or 4 times as many.
 int64_t first_cap(const SweepState& state, int64_t batch);
 
 double grid_centre(const SweepState& state, int64_t batch);  // see SweepSettings::alpha

@@ -99,10 +99,10 @@ class SweepProcess {
  private:
   void fix_targets(const Targets& targets) { state_.targets = state_.settings.targets = targets; }
 
-  // The pilot that is to say what the targets are has none.
+  // The pilot that is to say what the targets are has none; nor has a run whose schedule goes on to its end.
   std::optional<Targets> targets_of(const Cell& cell) const {
     const bool finds = cell.purpose == Cell::Purpose::pilot && state_.targets && state_.targets->source == "pilot";
-    return finds ? std::nullopt : state_.targets;
+    return finds || config_.horizon ? std::nullopt : state_.targets;
   }
 
   std::optional<Cell> choose(const std::vector<Cell>& cells) {

@@ -84,7 +84,12 @@ Json size_json(const SweepSize& size) {
                      {"cap", trial.cap}});
   Json noise = figure_json(size.noise);
   if (!noise.is_null()) noise["n"] = size.noise_runs;
+  Json horizons = Json::array();
+  if (size.horizon)
+    for (const HorizonTrial& trial : size.horizon->trials)
+      horizons.push_back({{"steps", trial.steps}, {"n", trial.n}, {"mean", number(trial.mean)}, {"p", trial.p}});
   return {{"batch", size.batch},
+          {"horizons", horizons},
           {"rate", maybe(size.tuned.rate)},
           {"edge", text_or_null(size.tuned.edge)},
           {"why_no_rate", text_or_null(size.tuned.why_none)},
@@ -147,7 +152,7 @@ Json sweep_json(const SweepState& state, const SweepResult& result, const SweepS
           {"seed", s.first_seed},
           {"status", setting.complete ? "complete" : "incomplete"},
           {"timed", setting.timed},
-          {"kind", "first passage"},
+          {"kind", s.horizon ? "fixed horizon" : "first passage"},
           {"targets", targets_json(state.targets)},
           {"base",
            {{"reference_batch", s.reference_batch},

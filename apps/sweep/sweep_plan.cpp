@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <cmath>
 
+#include "apps/sweep/horizon.h"
 #include "apps/sweep/pilot.h"
 
 namespace tapedeck {
@@ -59,12 +60,17 @@ std::vector<Cell> cells_needed(SweepState& state) {
 
   std::vector<Cell> trying, running;
   for (const int64_t batch : state.settings.batches) {
+    if (state.settings.horizon) {
+      const HorizonSearch search = horizon_search(state, batch);
+      trying.insert(trying.end(), search.needed.begin(), search.needed.end());
+      continue;
+    }
     const Tuning tuned = tuning(state, batch);
     trying.insert(trying.end(), tuned.needed.begin(), tuned.needed.end());
     const std::vector<Cell> runs = runs_of(state, batch, tuned);
     running.insert(running.end(), runs.begin(), runs.end());
   }
-  if (!trying.empty()) return shuffled(std::move(trying));
+  if (!trying.empty() || state.settings.horizon) return shuffled(std::move(trying));
   const std::vector<Cell> again = runs_again(state);
   running.insert(running.end(), again.begin(), again.end());
   return shuffled(missing(state, running));

@@ -38,12 +38,15 @@ void count(SweepSize& size) {
 
 void fill_figures(SweepSize& size, const Target& target) {
   std::vector<double> steps, examples, seconds, spent, noise, medians, p05, p95;
+  const bool passed = size.horizon && size.horizon->passed;
   int64_t timed_steps = 0;
   int reached = 0;
   for (const auto& [cell, result] : size.runs) {
     if (result.status == Status::failed) continue;
-    const Crossing at = crossing(result, target, cell.steps);
     constexpr double never = std::numeric_limits<double>::infinity();
+    Crossing at = crossing(result, target, cell.steps);
+    if (size.horizon)  // a passage in the middle is none
+      at = {passed, 0, passed ? static_cast<double>(cell.steps) : never, {}, result.examples, result.train_seconds};
     steps.push_back(at.upper);
     examples.push_back(at.reached ? static_cast<double>(at.examples) : never);
     seconds.push_back(at.reached ? at.seconds : never);
@@ -95,12 +98,7 @@ void fill_rules(std::vector<SweepSize>& sizes, int64_t reference) {
   }
 }
 
-TargetFit fit_target(const std::vector<SweepSize>& sizes, const Target& target, uint64_t seed, bool timed, int draws) {
-  ScalingRuns data;
-  data.has_seconds = timed;
-  for (const SweepSize& size : sizes)
-    for (const auto& [cell, result] : size.runs)
-      if (result.status != Status::failed) data.runs.push_back(scaling_run(cell, result, target, timed));
+TargetFit fit_runs_of(const ScalingRuns& data, const Target& target, uint64_t seed, int draws) {
   TargetFit out{target.value, {}, {}};
   try {
     out.fit = fit_runs(data, seed, to_text(target), draws);
@@ -108,6 +106,33 @@ TargetFit fit_target(const std::vector<SweepSize>& sizes, const Target& target, 
     out.why_none = error.what();
   }
   return out;
+}
+
+// A size is one run of the law: all of its seeds together have found one K.
+TargetFit fit_horizons(const std::vector<SweepSize>& sizes, const Target& target, uint64_t seed, bool timed, int draws) {
+  ScalingRuns data;
+  data.has_seconds = timed;
+  for (const SweepSize& size : sizes) {
+    const HorizonSearch& search = *size.horizon;
+    if (size.n == 0 || (!search.passed && search.failed == 0)) continue;
+    const auto steps = static_cast<double>(search.passed.value_or(search.failed));
+    ScalingRun run{static_cast<double>(size.batch), steps, static_cast<double>(search.failed),
+                   search.passed ? steps : std::numeric_limits<double>::infinity()};
+    std::vector<double> seconds;
+    for (const auto& [cell, result] : size.runs) seconds.push_back(result.train_seconds);
+    if (timed) run.seconds = median(seconds);
+    data.runs.push_back(run);
+  }
+  return fit_runs_of(data, target, seed, draws);
+}
+
+TargetFit fit_target(const std::vector<SweepSize>& sizes, const Target& target, uint64_t seed, bool timed, int draws) {
+  ScalingRuns data;
+  data.has_seconds = timed;
+  for (const SweepSize& size : sizes)
+    for (const auto& [cell, result] : size.runs)
+      if (result.status != Status::failed) data.runs.push_back(scaling_run(cell, result, target, timed));
+  return fit_runs_of(data, target, seed, draws);
 }
 
 RunsAgain compare_again(const SweepState& state, const std::vector<SweepSize>& sizes, const Target& target, bool timed) {
@@ -149,14 +174,24 @@ SweepResult conclude(const SweepState& state, bool timed, int draws) {
   for (const int64_t batch : state.settings.batches) {
     SweepSize size;
     size.batch = batch;
-    size.tuned = tuning(state, batch);
-    size.runs = runs_there(state, runs_of(state, batch, size.tuned));
+    if (state.settings.horizon) {
+      size.horizon = horizon_search(state, batch);
+      size.tuned = size.horizon->tuned;
+      size.runs = runs_there(state, size.horizon->runs);
+    } else {
+      size.tuned = tuning(state, batch);
+      size.runs = runs_there(state, runs_of(state, batch, size.tuned));
+    }
     count(size);
     fill_figures(size, tightest);
     out.sizes.push_back(std::move(size));
   }
-  fill_rules(out.sizes, state.settings.reference_batch);
   const auto seed = static_cast<uint64_t>(state.settings.first_seed);
+  if (state.settings.horizon) {
+    out.fits.push_back(fit_horizons(out.sizes, tightest, seed, timed, draws));
+    return out;
+  }
+  fill_rules(out.sizes, state.settings.reference_batch);
   for (const double value : state.targets->values)
     out.fits.push_back(fit_target(out.sizes, {state.targets->metric, value}, seed, timed, draws));
   out.again = compare_again(state, out.sizes, tightest, timed);

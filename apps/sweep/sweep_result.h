@@ -7,6 +7,7 @@
 
 #include "apps/scaling_fit.h"
 #include "apps/stats.h"
+#include "apps/sweep/horizon.h"
 #include "apps/sweep/sweep_plan.h"
 
 namespace tapedeck {
@@ -36,6 +37,7 @@ struct SweepSize {
   std::optional<MedianFigure> noise;                             // of those runs where it is resolved
   int noise_runs = 0;
   std::optional<RuleCost> linear, square_root;
+  std::optional<HorizonSearch> horizon;  // of a sweep with horizons: the runs are those of the K that passed
 };
 
 struct TargetFit {

@@ -30,9 +30,17 @@ std::vector<int64_t> sizes(const Config& config, int64_t examples, const std::st
 }
 
 void check_together(const Config& c) {
-  if (c.schedule != "constant")
+  if (c.schedule == "constant" && c.horizon)
+    throw UsageError("--horizon: a constant rate knows no end; use --schedule cosine or linear, or leave --horizon out");
+  if (c.horizon && c.targets.size() > 1)
+    throw UsageError("--horizon: each target has horizons of its own; give one of --targets");
+  if (c.horizon && c.origin("steps") != Origin::fallback)
+    throw UsageError("--horizon finds the steps of its runs by itself; leave --steps out, or say --epochs for the pilot's");
+  if (c.horizon && c.seeds < 2) throw UsageError("--horizon: one seed shows no mean; use --seeds 2 or more");
+  if (c.schedule != "constant" && !c.horizon)
     throw UsageError(fmt::format(
-        "--schedule {}: a first passage is judged with a rate that does not know the end: use --schedule constant", c.schedule));
+        "--schedule {}: a first passage is judged with a rate that does not know the end: use --schedule constant, or --horizon",
+        c.schedule));
   if (c.patience) throw UsageError("--patience: a cell ends at its target or its cap; leave it out");
   if (c.parallel > 1 && !c.part.empty())
     throw UsageError(fmt::format("--parallel {} and --part {}: a part runs its cells one at a time; use one of them",
@@ -67,8 +75,9 @@ SweepSettings sweep_settings(const Config& config, const Problem& problem) {
     if (out.targets->metric == "accuracy" && config.loss == "mse")
       throw UsageError(fmt::format("--targets {}: --loss mse has no accuracy; use loss=NUMBER", out.targets->text()));
   }
-  out.target_count = config.preset == "quick" ? 1 : 3;
-  out.again = config.again == "on";
+  out.horizon = config.horizon;
+  out.target_count = config.preset == "quick" || config.horizon ? 1 : 3;
+  out.again = config.again == "on" && !config.horizon;
   return out;
 }
 

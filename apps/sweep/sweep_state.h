@@ -30,8 +30,9 @@ struct SweepSettings {
   std::optional<Targets> targets;
   int target_count = 1;  // of those that the pilot chooses
   bool again = true;
+  bool horizon = false;  // see horizon.h; `cap` and `again` have no meaning then
 
-  bool needs_pilot() const { return !targets || !cap || rates.empty(); }
+  bool needs_pilot() const { return horizon || !targets || !cap || rates.empty(); }
   bool tunes() const { return rates.size() != 1; }
 };
 

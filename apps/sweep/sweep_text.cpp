@@ -107,9 +107,11 @@ std::string sweep_sentence(const SweepState& state, const SweepResult& result, c
 std::string sweep_text(const SweepState& state, const SweepResult& result, const SweepSetting& setting) {
   if (result.sizes.empty()) return "no size has been measured yet\n";
   const Targets& targets = *state.targets;
-  std::string out = fmt::format("target: validation {} ({}, fixed before the runs, hash {}); first passage, confirmed by "
-                                "the next evaluation\n",
-                                to_text(targets.tightest()), targets.source, targets.hash());
+  std::string out = fmt::format(
+      "target: validation {} ({}, fixed before the runs, hash {}); {}\n", to_text(targets.tightest()), targets.source,
+      targets.hash(),
+      state.settings.horizon ? "fixed horizon: the fewest steps, on a grid of √2, whose mean over seeds passes at p < 0.01"
+                             : "first passage, confirmed by the next evaluation");
   out += table(result, setting.timed) + listed(state);
   const TargetFit& tightest = *result.tightest();
   out += tightest.fit ? fit_text(*tightest.fit) : fmt::format("no law: {}\n", tightest.why_none);

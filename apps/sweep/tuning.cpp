@@ -6,6 +6,7 @@
 #include <map>
 
 #include "apps/stats.h"
+#include "apps/sweep/horizon.h"
 #include "apps/sweep/pilot.h"
 
 namespace tapedeck {
@@ -29,10 +30,13 @@ RateTrial trial(const SweepState& state, const std::vector<Cell>& cells) {
   for (const Cell& cell : cells) {
     const CellResult& result = *state.find(cell);
     if (result.status == CellResult::Status::failed) continue;
-    const Crossing at = crossing(result, state.targets->tightest(), cell.steps);
-    steps.push_back(at.upper);
-    out.reached += at.reached;
     out.diverged += result.status == CellResult::Status::diverged;
+    const Crossing at = crossing(result, state.targets->tightest(), cell.steps);
+    out.reached += at.reached;
+    if (state.settings.horizon)
+      steps.push_back(final_metric(result, {"loss", 0}).value_or(std::numeric_limits<double>::infinity()));
+    else
+      steps.push_back(at.upper);
   }
   out.n = static_cast<int>(steps.size());
   out.steps = steps.empty() ? std::numeric_limits<double>::infinity() : median(steps);
@@ -91,7 +95,7 @@ struct Grid {
 };
 
 // Twice the best so far, or the first cap.
-int64_t next_cap(const std::vector<RateTrial>& trials, int64_t first) {
+int64_t cap_after(const std::vector<RateTrial>& trials, int64_t first) {
   double best = std::numeric_limits<double>::infinity();
   for (const RateTrial& t : trials) best = std::min(best, t.steps);
   return std::isinf(best) ? first : std::min(first, static_cast<int64_t>(std::ceil(slack * best)));
@@ -115,12 +119,16 @@ Tuning tuning(const SweepState& state, int64_t batch) {
   Tuning out;
   if (!s.tunes()) {
     out.rate = s.rates[0];
-    out.steps = static_cast<double>(first_cap(state, batch)) / 4;
+    out.steps = s.cap ? static_cast<double>(*s.cap) / 4 : static_cast<double>(steps_by_pilot(state, batch));
     return out;
   }
   Grid grid{state, batch};
   const auto waits = [&] { return !(out.needed = grid.needed()).empty(); };
-  const int64_t first = first_cap(state, batch);
+  const bool horizon = s.horizon;
+  const int64_t first = horizon ? steps_by_pilot(state, batch) : first_cap(state, batch);
+  const auto next_cap = [&](const std::vector<RateTrial>& trials) {
+    return horizon ? first : cap_after(trials, first);
+  };
   const bool given = !s.rates.empty();
   const int count = given ? static_cast<int>(s.rates.size()) : s.grid_points;
   const int apart = given ? 1 : step, centre = given ? count / 2 : 0;
@@ -128,7 +136,7 @@ Tuning tuning(const SweepState& state, int64_t batch) {
   grid.add(centre, first);
   if (waits()) return out;
   if (out.why_none = why_all_failed(state, grid.cells[centre]); !out.why_none.empty()) return out;
-  const int64_t cap = next_cap(grid.trials(), first);
+  const int64_t cap = next_cap(grid.trials());
   for (int place = low; place <= high; place += apart)
     if (place != centre) grid.add(place, cap);
   if (waits()) return out;
@@ -137,12 +145,12 @@ Tuning tuning(const SweepState& state, int64_t batch) {
     const int side = growth(trials);
     if (side == 0) break;
     const int edge = side > 0 ? grid.cells.rbegin()->first : grid.cells.begin()->first;
-    for (int i = 1; i <= grows_by; ++i) grid.add(edge + side * i * step, next_cap(trials, first));
+    for (int i = 1; i <= grows_by; ++i) grid.add(edge + side * i * step, next_cap(trials));
     if (waits()) return out;
   }
   if (!given)
     if (const auto best = best_of(grid.trials())) {
-      const int64_t close = next_cap(grid.trials(), first);
+      const int64_t close = next_cap(grid.trials());
       const int place = std::next(grid.cells.begin(), static_cast<int64_t>(*best))->first;
       for (const int beside : {place - 1, place + 1}) grid.add(beside, close);
       if (waits()) return out;

@@ -2,6 +2,8 @@
 // an edge. First its centre runs; what the others may take is twice that, and twice the best where the grid grows, since
 // a rate that needs more is not the one that is looked for.
 //
+// With a fixed horizon all rates run for the same steps, and the figure is the loss at their end.
+//
 // A rate's figure is the median of the log steps of its runs; one that missed or diverged counts as its cap. The choice
 // goes by the mean over a rate and its two neighbours (weights 1, 2, 1): the lowest of a handful of noisy figures is
 // lucky, and a rate beside a cliff is no good one.
@@ -15,7 +17,7 @@ namespace tapedeck {
 struct RateTrial {
   double rate;
   int n = 0, reached = 0, diverged = 0;
-  double steps = 0;  // median; infinite where most did not reach the target
+  double steps = 0;  // median; infinite where most did not reach the target. With a horizon: loss at its end
   double cap = 0;
 };
 
