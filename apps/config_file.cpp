@@ -102,7 +102,9 @@ std::string as_text(const Json& value) {
 bool may_be_unset(const Option& option) {
   return std::holds_alternative<std::optional<int64_t> Config::*>(option.member) ||
          std::holds_alternative<std::optional<double> Config::*>(option.member) ||
-         std::holds_alternative<std::optional<Target> Config::*>(option.member);
+         std::holds_alternative<std::optional<Target> Config::*>(option.member) ||
+         std::holds_alternative<std::vector<double> Config::*>(option.member) ||
+         std::holds_alternative<std::vector<Target> Config::*>(option.member);
 }
 
 }  // namespace

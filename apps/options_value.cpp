@@ -226,13 +226,17 @@ Json value_json(const Config& config, const Option& option) {
           [&](std::string Config::*m) { return (config.*m).empty() ? Json() : Json(config.*m); },
           [&](Recompute Config::*m) { return Json(to_text(config.*m)); },
           [&](std::optional<Target> Config::*m) { return config.*m ? Json(to_text(*(config.*m))) : Json(); },
-          [&](std::optional<double> Config::*m) { return config.*m ? Json(*(config.*m)) : Json(); },
+          [&](std::optional<double> Config::*m) {
+            if (!(config.*m)) return Json();
+            return option.form == Option::Form::time ? Json(fmt::format("{}s", *(config.*m))) : Json(*(config.*m));
+          },
           [&](std::optional<int64_t> Config::*m) { return config.*m ? Json(*(config.*m)) : Json(); },
           [&](std::vector<Target> Config::*m) {
             std::string list;
             for (const Target& target : config.*m) list += (list.empty() ? "" : ",") + to_text(target);
             return list.empty() ? Json() : Json(list);
           },
+          [&](std::vector<double> Config::*m) { return (config.*m).empty() ? Json() : Json(config.*m); },
           [&](auto Config::*m) { return Json(config.*m); },
       },
       option.member);

@@ -154,7 +154,8 @@ TEST_CASE("sweep: sizes that do not fit into memory are listed, and the next run
   const Outcome mixed = run_tapedeck(words + Words{"--batches", "32,64,2048", "--memory-limit", limit, "--out", folder / "a"});
   REQUIRE(mixed.code == exit_done);
   std::map<int64_t, std::string> status;
-  for (const Json& cell : mixed.json()["cells"]) status[cell["batch"]] = cell["status"];
+  const Json document = mixed.json();
+  for (const Json& cell : document["cells"]) status[cell["batch"]] = cell["status"];
   CHECK(status[2048] == "failed");
   CHECK(status[64] != "failed");
   for (const fs::path& cell : cells(folder / "a")) {
@@ -168,7 +169,36 @@ TEST_CASE("sweep: sizes that do not fit into memory are listed, and the next run
 
   const Outcome none = run_tapedeck(words + Words{"--batches", "1024,2048,3000", "--memory-limit", limit, "--out", folder / "b"});
   CHECK(none.code == exit_out_of_memory);
-  for (const Json& cell : none.json()["cells"]) CHECK(cell["status"] == "failed");
+  const Json too_large = none.json();
+  CHECK(too_large["cells"].size() == 3);
+  for (const Json& cell : too_large["cells"]) CHECK(cell["status"] == "failed");
+}
+
+TEST_CASE("sweep: with nothing but a target it finds its rates, with nothing but data its target too") {
+  const TemporaryFolder folder;
+  const Words words = {"sweep", "--data", "blobs", "--hidden", "8", "--batches", "64,256", "--seeds", "2", "--epochs", "3",
+                       "--quiet", "--json"};
+  const Outcome given = run_tapedeck(words + Words{"--targets", "loss=0.3,loss=0.2", "--out", folder / "a"});
+  REQUIRE(given.code == exit_done);
+  const Json document = given.json();
+  CHECK(document["targets"]["source"] == "given");
+  CHECK(document["fits"].size() == 2);
+  for (const Json& size : document["sizes"]) {
+    CHECK(size["tuned"].size() >= 9);
+    CHECK(size["rate"].is_number());
+    CHECK(size["n"] == 2);
+  }
+  CHECK(fs::exists(folder / "a/report.html"));
+
+  const Outcome found = run_tapedeck(words + Words{"--preset", "standard", "--out", folder / "b"});
+  REQUIRE(found.code == exit_done);
+  CHECK(found.json()["targets"]["source"] == "pilot");
+  CHECK(contains(found.json()["targets"]["pilot"], "pilot-b32"));
+  CHECK(found.json()["targets"]["hash"] == read_json(folder / "b/targets.json")["hash"]);
+
+  const Outcome far = run_tapedeck(words + Words{"--targets", "loss=0.001", "--out", folder / "c"});
+  CHECK(far.code == exit_failed);
+  CHECK(contains(far.err, "the pilot did not reach loss=0.001 in 300 steps"));
 }
 
 // Fault: seeds that change nothing, and a mean over runs that did not all reach the target.
@@ -244,7 +274,8 @@ TEST_CASE("sweep: a budget ends a sweep early, a larger one goes on, and what is
   double seconds = 0;
   REQUIRE(run_tapedeck(plain + Words{"--out", folder / "s"}).code == exit_done);
   CHECK(ended(folder / "s").size() == 12);
-  for (const Json& cell : read_json(folder / "s/summary.json")["cells"]) seconds += cell["wall_seconds"].get<double>();
+  const Json complete = read_json(folder / "s/summary.json");
+  for (const Json& cell : complete["cells"]) seconds += cell["wall_seconds"].get<double>();
   const Outcome more = run_tapedeck(words + Words{"--budget", fmt::format("{}s", seconds + 0.1)});
   CHECK(more.code == exit_done);
   CHECK(more.json()["status"] == "complete");

@@ -28,13 +28,13 @@ std::vector<EvaluationPoint> decay(double floor, double fall, double tau, int64_
   return curve;
 }
 
-// A run that reaches its target, loss = 0.5, at this step, or its cap before.
+// A run whose loss is ½·steps/t, which reaches its target, 0.5, at this step, or its cap before.
 CellResult run_of(const Cell& cell, double steps) {
   CellResult result;
   const auto first = static_cast<int64_t>(std::ceil(steps));
   const int64_t last = std::min<int64_t>(cell.steps, first + 1);
   for (int64_t t = 1; t <= last; ++t)
-    result.curve.push_back({t, t * cell.batch, 0.1 * static_cast<double>(t), t >= first ? 0.4 : 0.9, {}});
+    result.curve.push_back({t, t * cell.batch, 0.1 * static_cast<double>(t), 0.5 * steps / static_cast<double>(t), {}});
   result.steps = last, result.examples = last * cell.batch;
   result.train_seconds = result.wall_seconds = 0.1 * static_cast<double>(last);
   result.status = last > first ? CellResult::Status::reached : CellResult::Status::missed;

@@ -4,7 +4,8 @@
 
 #include <cmath>
 
-#include "apps/sweep/sweep_result.h"
+#include "apps/pages/sweep_page.h"
+#include "apps/sweep/sweep_report.h"
 #include "tests/noisy_quadratic.h"
 
 using namespace tapedeck;
@@ -15,13 +16,11 @@ constexpr double target = 0.001;
 
 SweepState quadratic_sweep(const NoisyQuadratic& work) {
   SweepState state;
-  state.settings = {.batches = {4, 8, 16, 32, 64, 128, 256, 512, 1024},
-                    .seeds = 5,
-                    .alpha = 1,
-                    .reference_batch = 32,
-                    .reference_rate = 0.1,
-                    .pilot_steps = 4000,
-                    .targets = Targets{"loss", {target}, "given", ""}};
+  SweepSettings& s = state.settings;
+  s.batches = {4, 8, 16, 32, 64, 128, 256, 512, 1024};
+  s.alpha = 1;
+  s.reference_batch = 32, s.reference_rate = 0.1, s.pilot_steps = 4000;
+  s.targets = Targets{"loss", {target}, "given", ""};
   for (std::vector<Cell> cells; !(cells = cells_needed(state)).empty();)
     state.add(cells[0], work.run(cells[0], target));
   return state;
@@ -47,7 +46,9 @@ TEST_CASE("sweep: the critical batch size of a noisy quadratic is covered by its
   NoisyQuadratic work;
   const double truth = exact_b_crit(work, quadratic_sweep(work).settings.batches);
   CHECK(truth == doctest::Approx(116.6).epsilon(0.01));
-  int covered = 0;
+  SweepSetting setting;
+  setting.model = "quadratic", setting.complete = true;
+  int covered = 0, same = 0;
   double bias = 0;
   for (int repeat = 0; repeat < repeats; ++repeat) {
     work.seed = static_cast<uint64_t>(repeat + 1);
@@ -58,8 +59,16 @@ TEST_CASE("sweep: the critical batch size of a noisy quadratic is covered by its
     covered += fit.bootstrap.b_crit.low <= truth && truth <= fit.bootstrap.b_crit.high;
     bias += std::log(fit.law.b_crit / truth) / repeats;
     for (const SweepSize& size : result.sizes) CHECK(size.n == 5);
+    INFO("batch " << result.again.batch << " n " << result.again.n);
+    REQUIRE(result.again.steps);
+    same += result.again.steps->covers_one();
+    const std::string page = sweep_page(sweep_json(state, result, setting), Json::object());
+    CHECK(page.find("</html>") != std::string::npos);
   }
-  MESSAGE("covered in " << covered << " of " << repeats << ", mean log ratio " << bias);
+  MESSAGE("covered in " << covered << " of " << repeats << ", mean log ratio " << bias << "; the same twice: in " << same);
   CHECK(covered >= 0.9 * repeats);
+  // Two equal things: in 95 ± 3 % of the sweeps the interval of their ratio covers 1.
+  CHECK(same >= 0.92 * repeats);
+  CHECK((repeats < 200 || same <= 0.98 * repeats));
   CHECK(std::abs(bias) < 0.1);
 }

@@ -77,7 +77,7 @@ class SweepProcess {
         continue;
       }
       if (config_.budget && spent() >= *config_.budget) return cells.empty() ? End::complete : End::budget_spent;
-      table_.begins(state_, *next, state_.targets ? estimate.remaining(state_) : 0);
+      table_.begins(state_, *next, pilot_done() ? estimate.remaining(state_) : 0);
       CellResult result = cells_.run(*next, targets_of(*next));
       if (Interruption::asked()) return End::interrupted;
       table_.ended(state_, *next, result);
@@ -104,6 +104,8 @@ class SweepProcess {
     const bool finds = cell.purpose == Cell::Purpose::pilot && state_.targets && state_.targets->source == "pilot";
     return finds || config_.horizon ? std::nullopt : state_.targets;
   }
+
+  bool pilot_done() const { return state_.targets && pilot_cells_needed(state_).empty(); }
 
   std::optional<Cell> choose(const std::vector<Cell>& cells) {
     for (const Cell& cell : cells)
@@ -132,7 +134,7 @@ class SweepProcess {
   }
 
   void say_estimate(const Estimate& estimate) {
-    if (estimated_ || !state_.targets || !pilot_cells_needed(state_).empty()) return;
+    if (estimated_ || !pilot_done()) return;
     estimated_ = estimate.remaining(state_);
     table_.message(fmt::format("target: validation {} ({}); about {} for the cells that are left (steps by the pilot, "
                                "seconds by three steps of each size)",

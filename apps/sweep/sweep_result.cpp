@@ -100,11 +100,13 @@ void fill_rules(std::vector<SweepSize>& sizes, int64_t reference) {
 
 TargetFit fit_runs_of(const ScalingRuns& data, const Target& target, uint64_t seed, int draws) {
   TargetFit out{target.value, {}, {}};
-  try {
+  const std::vector<SizeSample> sizes = group_by_size(data.runs);
+  if (can_fit(sizes)) {
     out.fit = fit_runs(data, seed, to_text(target), draws);
-  } catch (const Error& error) {
-    out.why_none = error.what();
+    return out;
   }
+  const auto reached = std::count_if(sizes.begin(), sizes.end(), [](const SizeSample& s) { return s.reached > 0; });
+  out.why_none = text("a law needs 3 sizes at which a run reached the target, and there are {}", reached);
   return out;
 }
 

@@ -9,6 +9,7 @@
 #include "apps/progress.h"
 #include "apps/scaling_fit.h"
 #include "apps/stats.h"
+#include "apps/sweep/pilot.h"
 
 namespace tapedeck {
 namespace {
@@ -71,7 +72,8 @@ void SweepTable::message(const std::string& line) {
 void SweepTable::begins(const SweepState& state, const Cell& cell, double seconds_left) {
   if (quiet_ || !terminal_) return;
   wipe();
-  std::string text = state.targets ? progress_table(state) : "";
+  const bool tuning = state.targets && pilot_cells_needed(state).empty();
+  std::string text = tuning ? progress_table(state) : "";
   text += fmt::format("{} cells done; now {} at batch {}, rate {:.4g}, seed {}{}\n", state.results.size(),
                       name(cell.purpose), cell.batch, cell.rate, cell.seed,
                       seconds_left > 0 ? "; about " + duration_text(seconds_left) + " left" : "");
