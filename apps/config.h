@@ -61,6 +61,7 @@ struct Config {
   // How long
   int64_t batch = 32;                           // examples one forward sees; mnist: 128
   int64_t accumulate = 1;                       // forwards a step
+  bool drop_last = false;                       // an epoch's last step is left out where it would be short
   std::optional<int64_t> epochs, steps;         // caps, whichever comes first; train has at least one of them
   std::optional<Target> target;                 // null: train to the cap
   std::optional<int64_t> eval_every, patience;  // steps; evaluations without improvement

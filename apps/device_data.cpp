@@ -32,7 +32,7 @@ size_t DeviceData::bytes(const Problem& problem) {
   return feature_bytes(data) + rows * sizeof(float) + data.train.size() * sizeof(int32_t);
 }
 
-DeviceData::DeviceData(const Problem& problem, const int64_t* cursor) : problem_(problem) {
+DeviceData::DeviceData(const Problem& problem, const int64_t* cursor, int64_t epoch) : problem_(problem) {
   const Dataset& data = problem.data();
   const Device device = problem.device();
   features_ = data.pixels.empty() ? put(device, data.values) : put(device, data.pixels);
@@ -41,12 +41,12 @@ DeviceData::DeviceData(const Problem& problem, const int64_t* cursor) : problem_
   else
     answers_ = problem.regression() ? put(device, data.targets) : put(device, data.labels);
   order_ = Storage(device, data.train.size() * sizeof(int32_t));
-  list_ = {static_cast<const int32_t*>(order_.begin()), std::ssize(data.train), cursor};
+  list_ = {static_cast<const int32_t*>(order_.begin()), epoch, cursor};
 }
 
 void DeviceData::use_order(const std::vector<int32_t>& order) {
-  CHECK(std::ssize(order) == list_.length, "device data: an order of {} rows for {} training examples", order.size(),
-        list_.length);
+  CHECK(order.size() * sizeof(int32_t) == order_.bytes(), "device data: an order of {} rows for {} training examples",
+        order.size(), order_.bytes() / sizeof(int32_t));
   backend(problem_.device()).copy(order_.begin(), order.data(), order_.bytes());
 }
 

@@ -15,8 +15,9 @@ class DeviceData {
 
   static size_t bytes(const Problem& problem);  // of the device's memory
 
-  // `cursor`, in the device's memory: examples given so far. Copies features and answers to the device.
-  DeviceData(const Problem& problem, const int64_t* cursor);
+  // `cursor`, in the device's memory: examples given so far, of which an epoch gives so many. Copies features and
+  // answers to the device.
+  DeviceData(const Problem& problem, const int64_t* cursor, int64_t epoch);
 
   void use_order(const std::vector<int32_t>& order);  // of the epoch that begins: as many rows as the training split
   Inputs batch(int64_t count) const;                  // the next `count` rows of it; does not move the cursor

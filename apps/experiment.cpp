@@ -116,12 +116,22 @@ OptimizerRule optimizer_rule(const Config& config) {
   return rule;
 }
 
+int64_t epoch_examples(const Config& config, const Problem& problem) {
+  const int64_t rows = std::ssize(problem.data().train);
+  if (!config.drop_last) return rows;
+  const int64_t step = config.batch * config.accumulate;
+  if (step > rows)
+    throw UsageError(text("--drop-last: a step takes {} examples and {} has only {}: use a smaller --batch or --accumulate",
+                          step, problem.data().name, rows));
+  return rows - rows % step;
+}
+
 int64_t steps_per_epoch(const Config& config, const Problem& problem) {
   const int64_t rows = std::ssize(problem.data().train);
   if (config.batch > rows)
     throw UsageError(text("--batch {}: {} has only {} training examples: use --batch {} or less", config.batch,
                           problem.data().name, rows, rows));
-  const int64_t batches = (rows + config.batch - 1) / config.batch;
+  const int64_t batches = (epoch_examples(config, problem) + config.batch - 1) / config.batch;
   return (batches + config.accumulate - 1) / config.accumulate;
 }
 

@@ -30,6 +30,10 @@ void set_recompute(Network& model, const Recompute& recompute);
 std::unique_ptr<Network> make_model(const Config& config, const Problem& problem);
 OptimizerRule optimizer_rule(const Config& config);
 
+// Examples of an epoch that are trained on: all, or with --drop-last those that fill steps; the others change from epoch
+// to epoch. Throws UsageError where none is left.
+int64_t epoch_examples(const Config& config, const Problem& problem);
+
 // Optimizer steps of an epoch, and of the whole run (whichever cap comes first). Throws UsageError where the batch is
 // larger than the training split.
 int64_t steps_per_epoch(const Config& config, const Problem& problem);

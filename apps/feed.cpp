@@ -17,10 +17,10 @@ size_t feed_bytes(const Problem& problem, int64_t batch, int64_t workers, int64_
 }
 
 Feed::Feed(const Problem& problem, int64_t batch, uint64_t seed, Position from, int workers, int64_t prefetch,
-           const int64_t* cursor)
-    : loader_(problem.data().train, batch, seed, from) {
+           const int64_t* cursor, int64_t epoch)
+    : loader_(problem.data().train, batch, seed, from, epoch) {
   if (cursor && DeviceData::fits(problem)) {
-    resident_.emplace(problem, cursor);
+    resident_.emplace(problem, cursor, loader_.epoch_length());
     return;
   }
   if (problem.device() != Device::cpu) slots_.emplace(problem, batch);

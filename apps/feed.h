@@ -26,10 +26,11 @@ class Feed {
  public:
   // Keeps the reference. With `workers` 0 next() loads; else each worker may be `prefetch` batches ahead. Memory for
   // workers * prefetch + 1 batches is taken here.
+  // Of each epoch's order only the first `epoch` examples are given; 0: all.
   // With a `cursor` (in the device's memory: examples given so far, which the step moves on) data that fits lives on
   // the device, and nobody loads anything.
   Feed(const Problem& problem, int64_t batch, uint64_t seed, Position from, int workers, int64_t prefetch,
-       const int64_t* cursor = nullptr);
+       const int64_t* cursor = nullptr, int64_t epoch = 0);
 
   // Makes the next batch ready and returns its number of examples. Throws what loading it threw, on whatever thread;
   // that ends the feed.

@@ -28,6 +28,7 @@ Trainer::Trainer(const Config& config, const Problem& problem, Device device, Tr
       folder_(folder),
       stop_(std::move(stop)),
       epoch_steps_(steps_per_epoch(config, problem)),
+      epoch_examples_(epoch_examples(config, problem)),
       last_step_(total_steps(config, problem)),
       in_flight_(device) {
   if (config.target) state_.tracker.emplace(*config.target);
@@ -44,13 +45,12 @@ void Trainer::begin(const Checkpoint* from) {
   const uint64_t seed = static_cast<uint64_t>(config_.seed);
   learner_.emplace(config_, problem_, seed, device_, dtype_);
   if (from) restore(*from);
-  const int64_t rows = std::ssize(problem_.data().train);
-  const Position next{state_.examples / rows, state_.examples % rows + state_.window.seen};
+  const Position next{state_.examples / epoch_examples_, state_.examples % epoch_examples_ + state_.window.seen};
   Arena& arena = backend(device_).arena();
   const size_t bytes_before = arena.use().bytes;
   const auto workers = config_.workers.value_or(default_workers(problem_));
   feed_.emplace(problem_, config_.batch, seed, next, static_cast<int>(workers), config_.prefetch,
-                &learner_->state.ptr()->cursor);
+                &learner_->state.ptr()->cursor, epoch_examples_);
   data_bytes_ = arena.use().bytes - bytes_before;
   graph_.emplace(device_, graph_wanted(config_, device_));
   if (folder_) folder_->keep_metrics(metrics_bytes_);
@@ -95,8 +95,7 @@ void Trainer::ask_for_batch() {
   RunState::Window& window = state_.window;
   const bool first = window.seen == 0;
   if (first) {
-    const int64_t rows = std::ssize(problem_.data().train);
-    window.size = std::min(rows - state_.examples % rows, config_.batch * config_.accumulate);
+    window.size = std::min(epoch_examples_ - state_.examples % epoch_examples_, config_.batch * config_.accumulate);
   }
   if (first || !in_flight_.has_begun()) in_flight_.begin();
   if (first && watch_) watch_->begins(state_.step);

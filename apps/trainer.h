@@ -90,7 +90,7 @@ class Trainer {
   Progress& progress_;
   RunFolder* folder_;
   const Stop stop_;
-  const int64_t epoch_steps_, last_step_;
+  const int64_t epoch_steps_, epoch_examples_, last_step_;
 
   std::optional<Learner> learner_;
   std::optional<Feed> feed_;

@@ -89,8 +89,8 @@ void Trainer::restore(const Checkpoint& from) {
     state_.tracker = asked_for;
   }
 
-  const int64_t rows = std::ssize(problem_.data().train);
-  const int64_t window = std::min(rows - state_.examples % rows, config_.batch * config_.accumulate);
+  const int64_t window =
+      std::min(epoch_examples_ - state_.examples % epoch_examples_, config_.batch * config_.accumulate);
   if (state_.window.seen > 0 && state_.window.size != window)
     state_.window = {};  // --batch or --accumulate has changed: the step begins anew
   restore_tensors(from);

@@ -37,23 +37,28 @@ std::vector<std::span<const int32_t>> in_order(std::span<const int32_t> rows, in
   return batches;
 }
 
-Loader::Loader(std::span<const int32_t> rows, int64_t batch_size, uint64_t seed, Position from)
-    : rows_(rows.begin(), rows.end()), batch_size_(batch_size), seed_(seed), next_(from) {
+Loader::Loader(std::span<const int32_t> rows, int64_t batch_size, uint64_t seed, Position from, int64_t epoch)
+    : rows_(rows.begin(), rows.end()),
+      batch_size_(batch_size),
+      length_(epoch > 0 ? epoch : std::ssize(rows)),
+      seed_(seed),
+      next_(from) {
   if (batch_size < 1) throw UsageError(text("batch {}: must be at least 1", batch_size));
   if (batch_size > std::ssize(rows))
     throw UsageError(text("batch {}: larger than the training split of {} rows; use at most {}", batch_size,
                           grouped(rows.size()), rows.size()));
-  CHECK(from.epoch >= 0 && from.offset >= 0 && from.offset <= std::ssize(rows),
+  CHECK(length_ <= std::ssize(rows), "loader: an epoch of {} of {} rows", length_, rows.size());
+  CHECK(from.epoch >= 0 && from.offset >= 0 && from.offset <= length_,
         "loader: no example {} in epoch {} of a training split of {} rows", from.offset, from.epoch, rows.size());
 }
 
 std::span<const int32_t> Loader::next() {
-  if (next_.offset == std::ssize(rows_)) {
+  if (next_.offset == length_) {
     next_ = {next_.epoch + 1, 0};
     order_.clear();
   }
   if (order_.empty()) order_ = epoch_order(rows_, seed_, next_.epoch);
-  const std::span<const int32_t> batch = cut(order_, batch_size_, next_.offset);
+  const std::span<const int32_t> batch = cut(std::span(order_).first(length_), batch_size_, next_.offset);
   next_.offset += std::ssize(batch);
   return batch;
 }

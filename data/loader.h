@@ -23,17 +23,19 @@ std::vector<std::span<const int32_t>> in_order(std::span<const int32_t> rows, in
 // position outside of the epoch.
 class Loader {
  public:
-  Loader(std::span<const int32_t> rows, int64_t batch_size, uint64_t seed, Position from = {});
+  // Of each epoch's order only the first `epoch` rows are given; 0: all.
+  Loader(std::span<const int32_t> rows, int64_t batch_size, uint64_t seed, Position from = {}, int64_t epoch = 0);
 
   // The rows of a batch, valid until the next call. None goes beyond an epoch: 10 rows in batches of 4 come as 4, 4, 2.
   std::span<const int32_t> next();
   // Of the last batch: its epoch, and all of that epoch's rows in their order.
   int64_t epoch() const { return next_.epoch; }
+  int64_t epoch_length() const { return length_; }
   const std::vector<int32_t>& order() const { return order_; }
 
  private:
   std::vector<int32_t> rows_, order_;  // order_ is of next_.epoch, or empty
-  int64_t batch_size_;
+  int64_t batch_size_, length_;
   uint64_t seed_;
   Position next_;
 };

@@ -11,7 +11,7 @@ namespace tapedeck {
 
 struct NoisyQuadratic {
   std::vector<double> curvatures = {1, 0.1, 0.02};
-  int copies = 16;   // coordinates of each
+  int copies = 16;     // coordinates of each
   double noise = 0.1;  // c
   uint64_t seed = 1;
 

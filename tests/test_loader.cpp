@@ -5,6 +5,7 @@
 #include <cmath>
 #include <limits>
 #include <numeric>
+#include <set>
 
 #include "engine/check.h"
 #undef CHECK  // below, CHECK is doctest's
@@ -85,6 +86,32 @@ TEST_CASE("loader: 10 rows in batches of 4 come as 4, 4, 2, epoch after epoch, e
     }
     CHECK(sorted(seen) == rows);
   }
+}
+
+// Fault: a step with what an epoch has left is one of another batch size.
+TEST_CASE("loader: of an epoch of 10 rows that gives 8, batches of 4 come as 4, 4, and other rows are left out each time") {
+  std::vector<int32_t> rows(10);
+  std::iota(rows.begin(), rows.end(), 100);
+  Loader loader(rows, 4, 7, {}, 8);
+  std::set<int32_t> seen;
+  for (int64_t epoch = 0; epoch < 20; ++epoch) {
+    std::set<int32_t> of_epoch;
+    for (int batch = 0; batch < 2; ++batch) {
+      const auto next = loader.next();
+      CHECK(next.size() == 4);
+      CHECK(loader.epoch() == epoch);
+      of_epoch.insert(next.begin(), next.end());
+    }
+    CHECK(of_epoch.size() == 8);
+    seen.insert(of_epoch.begin(), of_epoch.end());
+  }
+  CHECK(seen.size() == 10);
+  Loader later(rows, 4, 7, {1, 4}, 8), straight(rows, 4, 7, {}, 8);
+  for (int i = 0; i < 3; ++i) straight.next();
+  const auto expected = straight.next();
+  const std::vector<int32_t> wanted(expected.begin(), expected.end());
+  const auto got = later.next();
+  CHECK(std::vector<int32_t>(got.begin(), got.end()) == wanted);
 }
 
 TEST_CASE("loader: batches that fit exactly, one batch an epoch, one row a batch") {

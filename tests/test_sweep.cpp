@@ -16,8 +16,9 @@ namespace fs = std::filesystem;
 namespace {
 
 // Nothing is to be found out: 4 sizes with 3 seeds, 12 cells.
-const Words plain = {"sweep", "--data",    "blobs",    "--hidden", "8",    "--batches", "32,64,128,256", "--seeds", "3",
-                     "--rates", "0.02", "--targets", "loss=0.25", "--steps", "300",     "--again",       "off",     "--quiet"};
+const Words plain = {"sweep",         "--data",  "blobs", "--hidden", "8",    "--batches",
+                     "32,64,128,256", "--seeds", "3",     "--rates",  "0.02", "--targets",
+                     "loss=0.25",     "--steps", "300",   "--again",  "off",  "--quiet"};
 
 std::vector<fs::path> cells(const std::string& sweep) {
   std::vector<fs::path> out;
@@ -49,7 +50,8 @@ TEST_CASE("sweep: killed in its sixth cell and run again it has 12 cells, none t
   {
     Process process(words, folder.path());
     // The sixth has begun, and has not ended.
-    REQUIRE(Process::within(60, [&] { return cells(folder / "sweep").size() == 6 && ended(folder / "sweep").size() == 5; }));
+    REQUIRE(Process::within(
+        60, [&] { return cells(folder / "sweep").size() == 6 && ended(folder / "sweep").size() == 5; }));
     process.signal(SIGKILL);
     REQUIRE(process.wait() == 128 + SIGKILL);
   }
@@ -113,15 +115,17 @@ TEST_CASE("sweep: interrupted it says how to go on, and goes on where it was") {
   const auto after = ended(folder / "sweep");
   CHECK(after.size() == 12);
   for (const auto& [cell, when] : before)
-    if (read_json(folder / ("sweep/cells/" + cell + "/summary.json"))["status"] != "interrupted") CHECK(after.contains(cell));
+    if (read_json(folder / ("sweep/cells/" + cell + "/summary.json"))["status"] != "interrupted")
+      CHECK(after.contains(cell));
 }
 
 // Fault: a diverged cell printed nan into its line, so that the sweep could not read it and lost the divergence.
 TEST_CASE("sweep: a cell that diverges is a result with its step, in strict JSON, and the others stand") {
   const TemporaryFolder folder;
-  const Outcome done = run_tapedeck({"sweep", "--data", "blobs", "--hidden", "8", "--optimizer", "sgd", "--batches",
-                                     "32,64,128", "--seeds", "2", "--rates", "0.3,1e30", "--targets", "loss=0.25",
-                                     "--steps", "200", "--again", "off", "--quiet", "--json", "--out", folder / "s"});
+  const Outcome done =
+      run_tapedeck({"sweep",     "--data",  "blobs", "--hidden", "8",        "--optimizer", "sgd",       "--batches",
+                    "32,64,128", "--seeds", "2",     "--rates",  "0.3,1e30", "--targets",   "loss=0.25", "--steps",
+                    "200",       "--again", "off",   "--quiet",  "--json",   "--out",       folder / "s"});
   REQUIRE(done.code == exit_done);
   const Json document = done.json();
   int diverged = 0;
@@ -148,10 +152,12 @@ TEST_CASE("sweep: a cell that diverges is a result with its step, in strict JSON
 // Fault: where trials ran nothing, every size "fitted"; the first that did not crashed the search.
 TEST_CASE("sweep: sizes that do not fit into memory are listed, and the next runs as if alone") {
   const TemporaryFolder folder;
-  const Words words = {"sweep", "--data", "blobs", "--hidden", "64,64", "--seeds", "1", "--rates", "0.02", "--targets",
-                       "loss=0.25", "--steps", "50", "--again", "off", "--quiet", "--json", "--threads", "1"};
+  const Words words = {"sweep",   "--data",  "blobs",     "--hidden",  "64,64",   "--seeds", "1",
+                       "--rates", "0.02",    "--targets", "loss=0.25", "--steps", "50",      "--again",
+                       "off",     "--quiet", "--json",    "--threads", "1"};
   const std::string limit = "700KiB";
-  const Outcome mixed = run_tapedeck(words + Words{"--batches", "32,64,2048", "--memory-limit", limit, "--out", folder / "a"});
+  const Outcome mixed =
+      run_tapedeck(words + Words{"--batches", "32,64,2048", "--memory-limit", limit, "--out", folder / "a"});
   REQUIRE(mixed.code == exit_done);
   std::map<int64_t, std::string> status;
   const Json document = mixed.json();
@@ -162,22 +168,50 @@ TEST_CASE("sweep: sizes that do not fit into memory are listed, and the next run
     if (!cell.filename().string().starts_with("run-b64")) continue;
     const Json here = read_json(cell / "summary.json");
     CHECK(here["steps"].get<int64_t>() > 0);
-    const Outcome fresh = run_tapedeck(Words{"train", "--config", cell / "config.json", "--json", "--quiet", "--out", folder / "f"});
+    const Outcome fresh =
+        run_tapedeck(Words{"train", "--config", cell / "config.json", "--json", "--quiet", "--out", folder / "f"});
     CHECK(fresh.json()["memory"]["peak_bytes"] == here["memory"]["peak_bytes"]);
     CHECK(fresh.json()["final"] == here["final"]);
   }
 
-  const Outcome none = run_tapedeck(words + Words{"--batches", "1024,2048,3000", "--memory-limit", limit, "--out", folder / "b"});
+  const Outcome none =
+      run_tapedeck(words + Words{"--batches", "1024,2048,3000", "--memory-limit", limit, "--out", folder / "b"});
   CHECK(none.code == exit_out_of_memory);
   const Json too_large = none.json();
   CHECK(too_large["cells"].size() == 3);
   for (const Json& cell : too_large["cells"]) CHECK(cell["status"] == "failed");
 }
 
+// Fault: what an epoch has left over makes steps of another size, so that a size of 1,024 among 1,078 examples is 539.
+TEST_CASE(
+    "train --drop-last: every step has the same number of examples, on a device as on the cpu, and after a resume") {
+  const TemporaryFolder folder;
+  const Words words = {"train",   "--data", "blobs",       "--hidden", "8",
+                       "--batch", "1000",   "--drop-last", "--quiet",  "--json"};
+  const Json cpu = run_tapedeck(words + Words{"--steps", "8", "--out", folder / "cpu"}).json();
+  CHECK(cpu["examples"] == 8000);
+  const Json emulated =
+      run_tapedeck(words + Words{"--steps", "8", "--device", "emulated", "--out", folder / "e"}).json();
+  CHECK(emulated["examples"] == 8000);
+  CHECK(emulated["final"]["validation_loss"].get<double>() ==
+        doctest::Approx(cpu["final"]["validation_loss"].get<double>()).epsilon(1e-4));
+  for (const char* device : {"cpu", "emulated"}) {
+    const std::string part = folder / (std::string("part-") + device);
+    run_tapedeck(words + Words{"--schedule", "constant", "--steps", "4", "--device", device, "--out", part});
+    run_tapedeck({"train", "--resume", part, "--steps", "8", "--quiet"});
+    const std::string whole = folder / (std::string("whole-") + device);
+    run_tapedeck(words + Words{"--schedule", "constant", "--steps", "8", "--device", device, "--out", whole});
+    CHECK(read_file(part + "/model.safetensors") == read_file(whole + "/model.safetensors"));
+  }
+  const Outcome none = run_tapedeck(words + Words{"--accumulate", "4", "--out", folder / "none"});
+  CHECK(none.code == exit_usage);
+  CHECK(contains(none.err, "a step takes 4000 examples and blobs has only 3200"));
+}
+
 TEST_CASE("sweep: with nothing but a target it finds its rates, with nothing but data its target too") {
   const TemporaryFolder folder;
-  const Words words = {"sweep", "--data", "blobs", "--hidden", "8", "--batches", "64,256", "--seeds", "2", "--epochs", "3",
-                       "--quiet", "--json"};
+  const Words words = {"sweep",   "--data", "blobs",    "--hidden", "8",       "--batches", "64,256",
+                       "--seeds", "2",      "--epochs", "3",        "--quiet", "--json"};
   const Outcome given = run_tapedeck(words + Words{"--targets", "loss=0.3,loss=0.2", "--out", folder / "a"});
   REQUIRE(given.code == exit_done);
   const Json document = given.json();
@@ -244,8 +278,9 @@ TEST_CASE("sweep: the planned command lines give the cells that the sweep would 
 
 TEST_CASE("sweep: two parts on one folder share the cells, and so do cells side by side") {
   const TemporaryFolder folder, elsewhere;
-  const Words tuned = {"sweep", "--data", "blobs", "--hidden", "8", "--batches", "32,128", "--seeds", "2", "--targets",
-                       "loss=0.25", "--rates", "0.01,0.03", "--steps", "300", "--quiet", "--threads", "1"};
+  const Words tuned = {"sweep",     "--data",  "blobs", "--hidden",  "8",         "--batches",
+                       "32,128",    "--seeds", "2",     "--targets", "loss=0.25", "--rates",
+                       "0.01,0.03", "--steps", "300",   "--quiet",   "--threads", "1"};
   Process first(tuned + Words{"--out", folder / "s", "--part", "1/2"}, folder.path());
   Process second(tuned + Words{"--out", folder / "s", "--part", "2/2"}, elsewhere.path());
   CHECK(first.wait() == exit_done);

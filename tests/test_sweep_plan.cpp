@@ -24,7 +24,8 @@ namespace {
 std::vector<EvaluationPoint> decay(double floor, double fall, double tau, int64_t steps) {
   std::vector<EvaluationPoint> curve;
   for (int64_t t = 1; t <= steps; ++t)
-    curve.push_back({t, 32 * t, 0.01 * static_cast<double>(t), floor + fall * std::exp(-static_cast<double>(t) / tau), {}});
+    curve.push_back(
+        {t, 32 * t, 0.01 * static_cast<double>(t), floor + fall * std::exp(-static_cast<double>(t) / tau), {}});
   return curve;
 }
 
@@ -113,7 +114,8 @@ TEST_CASE("sweep: targets are of one metric, each given once, and their hash tel
 TEST_CASE("sweep: a crossing is the interval between two evaluations, confirmed by the next") {
   CellResult result;
   const double losses[] = {0.9, 0.4, 0.9, 0.4, 0.3};  // the first touch is not confirmed
-  for (int64_t i = 0; i < 5; ++i) result.curve.push_back({10 * (i + 1), 320 * (i + 1), 1.0 + static_cast<double>(i), losses[i], {}});
+  for (int64_t i = 0; i < 5; ++i)
+    result.curve.push_back({10 * (i + 1), 320 * (i + 1), 1.0 + static_cast<double>(i), losses[i], {}});
   result.steps = 50;
   const Crossing at = crossing(result, {"loss", 0.5}, 100);
   CHECK(at.reached);
@@ -286,13 +288,17 @@ TEST_CASE("sweep: with horizons the steps of a size lie between the longest that
   // At the end of K steps the loss is ½·S(B)/K, and the seeds differ by 1 %.
   const auto needs = [&](int64_t batch) { return law.smin * (1 + law.b_crit / static_cast<double>(batch)); };
   const auto run = [&](const Cell& cell) {
-    const double best = law.best_at_reference * (1 + law.b_crit / 32) / (1 + law.b_crit / static_cast<double>(cell.batch));
+    const double best =
+        law.best_at_reference * (1 + law.b_crit / 32) / (1 + law.b_crit / static_cast<double>(cell.batch));
     const double off = std::log2(cell.rate / best), seed = 0.01 * static_cast<double>(cell.seed % 5 - 2);
     CellResult result;
     result.steps = cell.steps, result.examples = cell.steps * cell.batch;
     for (int64_t t = 1; t <= cell.steps; ++t)
-      result.curve.push_back({t, t * cell.batch, 0.1 * static_cast<double>(t),
-                              0.5 * needs(cell.batch) / static_cast<double>(t) * (1 + 0.3 * off * off + seed), {}});
+      result.curve.push_back({t,
+                              t * cell.batch,
+                              0.1 * static_cast<double>(t),
+                              0.5 * needs(cell.batch) / static_cast<double>(t) * (1 + 0.3 * off * off + seed),
+                              {}});
     return result;
   };
   for (std::vector<Cell> cells; !(cells = cells_needed(state)).empty();) {
@@ -319,6 +325,6 @@ TEST_CASE("sweep: time that is left goes to the size that makes B_crit surer per
   const auto extra = extra_cell(state);
   REQUIRE(extra);
   CHECK(extra->purpose == Cell::Purpose::run);
-  CHECK(extra->seed == 6);  // the next one
+  CHECK(extra->seed == 6);     // the next one
   CHECK(extra->batch == 512);  // steps at 8 and 512 bound the curve, and a run at 512 takes a tenth of the steps
 }

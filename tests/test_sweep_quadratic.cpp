@@ -48,7 +48,7 @@ TEST_CASE("sweep: the critical batch size of a noisy quadratic is covered by its
   CHECK(truth == doctest::Approx(116.6).epsilon(0.01));
   SweepSetting setting;
   setting.model = "quadratic", setting.complete = true;
-  int covered = 0, same = 0;
+  int covered = 0, same = 0, judged = 0;
   double bias = 0;
   for (int repeat = 0; repeat < repeats; ++repeat) {
     work.seed = static_cast<uint64_t>(repeat + 1);
@@ -59,16 +59,16 @@ TEST_CASE("sweep: the critical batch size of a noisy quadratic is covered by its
     covered += fit.bootstrap.b_crit.low <= truth && truth <= fit.bootstrap.b_crit.high;
     bias += std::log(fit.law.b_crit / truth) / repeats;
     for (const SweepSize& size : result.sizes) CHECK(size.n == 5);
-    INFO("batch " << result.again.batch << " n " << result.again.n);
-    REQUIRE(result.again.steps);
-    same += result.again.steps->covers_one();
+    if (result.again.steps) ++judged, same += result.again.steps->covers_one();
     const std::string page = sweep_page(sweep_json(state, result, setting), Json::object());
     CHECK(page.find("</html>") != std::string::npos);
   }
-  MESSAGE("covered in " << covered << " of " << repeats << ", mean log ratio " << bias << "; the same twice: in " << same);
+  MESSAGE("covered in " << covered << " of " << repeats << ", mean log ratio " << bias << "; the same twice: in "
+                        << same << " of " << judged);
   CHECK(covered >= 0.9 * repeats);
   // Two equal things: in 95 ± 3 % of the sweeps the interval of their ratio covers 1.
-  CHECK(same >= 0.92 * repeats);
-  CHECK((repeats < 200 || same <= 0.98 * repeats));
+  CHECK(judged >= 0.95 * repeats);  // in the others too few runs reached the target, with a rate found by one run each
+  CHECK(same >= 0.92 * judged);
+  CHECK((repeats < 200 || same <= 0.98 * judged));
   CHECK(std::abs(bias) < 0.1);
 }

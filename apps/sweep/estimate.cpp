@@ -35,8 +35,8 @@ constexpr double kTrialsTake = 1.5, kTrials = 9, kConfirmed = 1.05;
 
 Estimate::Estimate(const Config& config, const Problem& problem, Device device, const SweepSettings& settings) {
   for (const int64_t batch : settings.batches) try {
-      step_[batch] = step_seconds(config, problem, device, batch / config.accumulate) *
-                     static_cast<double>(config.accumulate);
+      step_[batch] =
+          step_seconds(config, problem, device, batch / config.accumulate) * static_cast<double>(config.accumulate);
     } catch (const OutOfMemory&) {
       step_[batch] = 0;
     }

@@ -42,7 +42,9 @@ std::optional<Cell> extra_cell(const SweepState& state) {
   const ScalingLaw law = fit_scaling_law(runs);
   if (law.end != ScalingLaw::End::none) return std::nullopt;
 
-  const auto weight = [&](const Size& size) { return law.b_crit / (static_cast<double>(size.last.batch) + law.b_crit); };
+  const auto weight = [&](const Size& size) {
+    return law.b_crit / (static_cast<double>(size.last.batch) + law.b_crit);
+  };
   Known known;
   for (const Size& size : sizes) known.add(weight(size), size.n);
   std::optional<Cell> best;

@@ -1,7 +1,8 @@
-// Fixed horizons, for schedules that know their end: of a decayed rate no passage in the middle of a run means anything,
-// so each number of steps K is a run of its own, and the steps that a size needs are the smallest K whose mean validation
-// metric over the seeds passes the target with p < 0.01 (one-sided, Student's t). K is looked for on a grid of √2, up or
-// down from what the pilot says; the answer is the interval (largest K below that failed, smallest that passed].
+// Fixed horizons, for schedules that know their end: of a decayed rate no passage in the middle of a run means
+// anything, so each number of steps K is a run of its own, and the steps that a size needs are the smallest K whose
+// mean validation metric over the seeds passes the target with p < 0.01 (one-sided, Student's t). K is looked for on a
+// grid of √2, up or down from what the pilot says; the answer is the interval (largest K below that failed, smallest
+// that passed].
 #pragma once
 #include <optional>
 

@@ -1,7 +1,7 @@
-// The knee of a learning curve: where further steps begin to bring little. With x the share of the steps and y the share
-// of the fall of the loss (as its lowest so far) that is still to come, the curve runs from (0, 1) to (1, 0), and the
-// knee is where it lies farthest below that line: where x + y is least  [Satopää et al. 2011, Kneedle, ICDCSW].
-// A target is chosen just behind it: on the plateau the step of the crossing would be noise.
+// The knee of a learning curve: where further steps begin to bring little. With x the share of the steps and y the
+// share of the fall of the loss (as its lowest so far) that is still to come, the curve runs from (0, 1) to (1, 0), and
+// the knee is where it lies farthest below that line: where x + y is least  [Satopää et al. 2011, Kneedle, ICDCSW]. A
+// target is chosen just behind it: on the plateau the step of the crossing would be noise.
 #pragma once
 #include <span>
 #include <vector>

@@ -1,7 +1,7 @@
 #include "apps/sweep/parallel_parts.h"
 
-#include <fmt/format.h>
 #include <fcntl.h>
+#include <fmt/format.h>
 #include <sched.h>
 #include <spawn.h>
 #include <sys/wait.h>
@@ -95,9 +95,9 @@ void run_parts(const Config& config, const std::filesystem::path& folder) {
     std::this_thread::sleep_for(std::chrono::milliseconds(50));
     if (Interruption::asked() && !std::exchange(told, true))
       for (const pid_t id : running) kill(id, SIGTERM);
-    running.erase(std::remove_if(running.begin(), running.end(),
-                                 [](pid_t id) { return waitpid(id, nullptr, WNOHANG) != 0; }),
-                  running.end());
+    running.erase(
+        std::remove_if(running.begin(), running.end(), [](pid_t id) { return waitpid(id, nullptr, WNOHANG) != 0; }),
+        running.end());
   }
 }
 

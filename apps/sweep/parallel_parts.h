@@ -6,8 +6,8 @@
 
 namespace tapedeck {
 
-// Starts them on the same folder and waits for all of them. What they ran lies in the folder then; a part that failed has
-// said why on stderr, and what it left undone is done by whoever goes on. SIGINT and SIGTERM are passed on to them.
+// Starts them on the same folder and waits for all of them. What they ran lies in the folder then; a part that failed
+// has said why on stderr, and what it left undone is done by whoever goes on. SIGINT and SIGTERM are passed on to them.
 void run_parts(const Config& config, const std::filesystem::path& folder);
 
 }  // namespace tapedeck

@@ -12,13 +12,13 @@
 namespace tapedeck {
 namespace {
 
-constexpr double apart = 4;    // neighbouring rates
-constexpr int farthest = 6;    // rates to either side of the first: 4⁶ = 4096 times
+constexpr double apart = 4;      // neighbouring rates
+constexpr int farthest = 6;      // rates to either side of the first: 4⁶ = 4096 times
 constexpr int64_t patience = 4;  // of a cap: how much longer than the pilot a run may take
 
 Cell pilot_cell(const SweepSettings& s, int place) {
-  const double rate = s.rates.empty() ? rounded_rate(s.reference_rate * std::pow(apart, place))
-                                      : s.rates[s.rates.size() / 2];
+  const double rate =
+      s.rates.empty() ? rounded_rate(s.reference_rate * std::pow(apart, place)) : s.rates[s.rates.size() / 2];
   return {Cell::Purpose::pilot, s.reference_batch, rate, s.first_seed + tuning_seed, s.pilot_steps};
 }
 
@@ -26,9 +26,7 @@ Cell pilot_cell(const SweepSettings& s, int place) {
 struct Merit {
   bool missed = true;
   double value = std::numeric_limits<double>::infinity();
-  bool operator<(const Merit& other) const {
-    return missed != other.missed ? !missed : value < other.value;
-  }
+  bool operator<(const Merit& other) const { return missed != other.missed ? !missed : value < other.value; }
 };
 
 Merit merit(const SweepSettings& s, const Cell& cell, const CellResult& result) {
@@ -75,7 +73,8 @@ Pilot best_pilot(const SweepState& state) {
   }
   if (best) return *best;
   const std::string why = worst ? worst->reason : "";
-  if (worst && worst->out_of_memory) throw OutOfMemory(text("the pilot at batch {}: {}", state.settings.reference_batch, why));
+  if (worst && worst->out_of_memory)
+    throw OutOfMemory(text("the pilot at batch {}: {}", state.settings.reference_batch, why));
   throw Error(text("the pilot failed or diverged at every rate that was tried around {} ({}): try another --lr",
                    state.settings.reference_rate, why));
 }

@@ -26,8 +26,11 @@ std::vector<EvaluationPoint> read_curve(const fs::path& metrics) {
     CHECK(line.is_object(), "{}: holds a line that is no JSON object: remove this run's folder, and it runs again",
           metrics.string());
     if (!line.contains("validation_loss")) continue;
-    EvaluationPoint point{line.value("step", int64_t{0}), line.value("examples", int64_t{0}),
-                          number_or_nan(line, "seconds"), number_or_nan(line, "validation_loss"), {}};
+    EvaluationPoint point{line.value("step", int64_t{0}),
+                          line.value("examples", int64_t{0}),
+                          number_or_nan(line, "seconds"),
+                          number_or_nan(line, "validation_loss"),
+                          {}};
     if (const double accuracy = number_or_nan(line, "validation_accuracy"); std::isfinite(accuracy))
       point.accuracy = accuracy;
     curve.push_back(point);
@@ -58,7 +61,8 @@ void judge(CellResult& result, const Summary& summary) {
   const int64_t skipped = summary.loss_scale.skipped.value_or(0);
   if (!(last <= 2 * first)) {
     result.status = Status::diverged;
-    result.reason = text("the validation loss ended at {:.4g}, more than twice the {:.4g} that it began with", last, first);
+    result.reason =
+        text("the validation loss ended at {:.4g}, more than twice the {:.4g} that it began with", last, first);
   } else if (2 * skipped > result.steps) {
     result.status = Status::diverged;
     result.reason = text("{} of {} steps overflowed and were skipped", skipped, result.steps);

@@ -41,8 +41,9 @@ class SweepProcess {
     state_.settings = settings;
     if (const auto stored = folder_.targets()) {
       if (state_.settings.targets && state_.settings.targets->text() != stored->text())
-        throw UsageError(fmt::format("--targets {}: the sweep in {} was begun with {}; give these again, or another --out",
-                                     state_.settings.targets->text(), folder_.path().string(), stored->text()));
+        throw UsageError(
+            fmt::format("--targets {}: the sweep in {} was begun with {}; give these again, or another --out",
+                        state_.settings.targets->text(), folder_.path().string(), stored->text()));
       fix_targets(*stored);
     } else if (state_.settings.targets) {
       fix_targets(*state_.settings.targets);
@@ -136,11 +137,11 @@ class SweepProcess {
   void say_estimate(const Estimate& estimate) {
     if (estimated_ || !pilot_done()) return;
     estimated_ = estimate.remaining(state_);
-    table_.message(fmt::format("target: validation {} ({}); about {} for the cells that are left (steps by the pilot, "
-                               "seconds by three steps of each size)",
-                               state_.targets->text(),
-                               state_.targets->source == "given" ? "given" : "at the knee of the pilot's curve",
-                               duration_text(*estimated_)));
+    table_.message(fmt::format(
+        "target: validation {} ({}); about {} for the cells that are left (steps by the pilot, "
+        "seconds by three steps of each size)",
+        state_.targets->text(), state_.targets->source == "given" ? "given" : "at the knee of the pilot's curve",
+        duration_text(*estimated_)));
   }
 
   const Config& config_;
@@ -157,12 +158,12 @@ std::string plan_text(const Config& config, const SweepState& state, const Probl
   const SweepSettings& s = state.settings;
   std::string sizes;
   for (const int64_t batch : s.batches) sizes += fmt::format("{}{}", sizes.empty() ? "" : " ", batch);
-  const std::string rates = !s.tunes() ? fmt::format("rate {}", s.rates[0])
-                            : s.rates.empty()
-                                ? fmt::format("{} rates or more of each size, {} runs each", s.grid_points + 2, s.tuning_seeds)
-                                : fmt::format("{} rates of each size, {} runs each", s.rates.size(), s.tuning_seeds);
-  return fmt::format("{} on {}, {}: batch sizes {}\n{}; then {} runs of each size with new seeds{}: about {} cells", config.model,
-                     problem.data().name, config.optimizer, sizes, rates, s.seeds,
+  const std::string rates =
+      !s.tunes()        ? fmt::format("rate {}", s.rates[0])
+      : s.rates.empty() ? fmt::format("{} rates or more of each size, {} runs each", s.grid_points + 2, s.tuning_seeds)
+                        : fmt::format("{} rates of each size, {} runs each", s.rates.size(), s.tuning_seeds);
+  return fmt::format("{} on {}, {}: batch sizes {}\n{}; then {} runs of each size with new seeds{}: about {} cells",
+                     config.model, problem.data().name, config.optimizer, sizes, rates, s.seeds,
                      s.again ? ", of the middle one once more" : "", planned_cells(state));
 }
 
@@ -214,13 +215,15 @@ int run_sweep(const Config& asked) {
   const SweepResult result = conclude(process.state(), setting.timed);
   const Json document = sweep_json(process.state(), result, setting);
   process.folder().write("summary.json", document);
-  write_file(process.folder().path() / "report.html", sweep_page(document, process.folder().machine()));
+  process.folder().write_text("report.html", sweep_page(document, process.folder().machine()));
   const std::string where = process.folder().path().string();
   std::string report = sweep_text(process.state(), result, setting);
   if (end == SweepProcess::End::budget_spent)
     report += fmt::format("the budget is spent before all cells have run; a larger --budget goes on\n");
-  print_report(config, report + fmt::format("saved in {}; the page is {}\n", where, (process.folder().path() / "report.html").string()),
-               document);
+  print_report(
+      config,
+      report + fmt::format("saved in {}; the page is {}\n", where, (process.folder().path() / "report.html").string()),
+      document);
   if (end == SweepProcess::End::interrupted)
     std::cerr << fmt::format("interrupted; the same command goes on (with --out {})", shell_word(where)) << std::endl;
   return exit_code(process.state(), end);

@@ -4,6 +4,8 @@
 
 #include <algorithm>
 #include <charconv>
+#include <chrono>
+#include <thread>
 
 #include "apps/config_file.h"
 #include "apps/machine.h"
@@ -38,9 +40,19 @@ void refuse_other_settings(const Config& now, const fs::path& folder) {
   read_config_file(then, folder / "sweep.json");
   for (const Option& option : all_options())
     if (is_base(option) && shown(then, option) != shown(now, option))
-      throw UsageError(fmt::format(
-          "--{} {}: the sweep in {} was begun with {}; give that again, or another --out for another sweep", option.name,
-          shown(now, option), folder.string(), shown(then, option)));
+      throw UsageError(
+          fmt::format("--{} {}: the sweep in {} was begun with {}; give that again, or another --out for another sweep",
+                      option.name, shown(now, option), folder.string(), shown(then, option)));
+}
+
+// The parts of a sweep write the same small files; a lock makes them take turns.
+FolderLock my_turn(const fs::path& folder) {
+  for (int tries = 0;; ++tries) try {
+      return FolderLock(folder / "cells");
+    } catch (const UsageError&) {
+      if (tries == 500) throw;
+      std::this_thread::sleep_for(std::chrono::milliseconds(10));
+    }
 }
 
 }  // namespace
@@ -61,7 +73,8 @@ SweepPart parse_part(const std::string& text) {
     good = also_wrong == std::errc() && last == end && 1 <= part.number && part.number <= part.of && part.of <= 10000;
   }
   if (!good)
-    throw UsageError(fmt::format("--part got \"{}\", needs I/N with I from 1 to N, such as 2/4 for the second of four", text));
+    throw UsageError(
+        fmt::format("--part got \"{}\", needs I/N with I from 1 to N, such as 2/4 for the second of four", text));
   return part;
 }
 
@@ -86,7 +99,8 @@ SweepFolder::SweepFolder(const Config& config, const SweepPart& part, Device dev
     if (!part.all()) fs::create_directories(locked = path_ / "parts" / fmt::format("{}-of-{}", part.number, part.of));
     lock_.emplace(locked);
   } catch (const fs::filesystem_error& e) {
-    throw UsageError(fmt::format("--out {}: cannot be made: {}; choose another", e.path1().string(), e.code().message()));
+    throw UsageError(
+        fmt::format("--out {}: cannot be made: {}; choose another", e.path1().string(), e.code().message()));
   }
   if (fs::exists(path_ / "sweep.json")) {
     refuse_other_settings(config, path_);
@@ -94,6 +108,16 @@ SweepFolder::SweepFolder(const Config& config, const SweepPart& part, Device dev
     write("machine.json", machine_json(this_machine(), measure_load(), config.threads, device));
   }
   write("sweep.json", to_json(config));
+}
+
+void SweepFolder::write(std::string_view file, const Json& document) const {
+  const FolderLock turn = my_turn(path_);
+  write_json(path_ / file, document);
+}
+
+void SweepFolder::write_text(std::string_view file, std::string_view text) const {
+  const FolderLock turn = my_turn(path_);
+  write_file(path_ / file, text);
 }
 
 std::optional<Targets> SweepFolder::targets() const {

@@ -27,7 +27,9 @@ class SweepFolder {
   std::optional<Targets> targets() const;  // as stored. Throws Error where somebody has changed them
   void store(const Targets& targets) const;
   Json machine() const;  // machine.json; null where it cannot be read
-  void write(std::string_view file, const Json& document) const { write_json(path_ / file, document); }
+  // Other parts may be about to write the same file.
+  void write(std::string_view file, const Json& document) const;
+  void write_text(std::string_view file, std::string_view text) const;
 
   // Where a sweep with these settings lies, if nobody says so: runs/sweep-MODEL-DATA-HASH. Settings that may change
   // have no part in it, so that the same command comes back to it.

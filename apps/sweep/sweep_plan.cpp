@@ -10,9 +10,8 @@ namespace tapedeck {
 namespace {
 
 std::vector<Cell> shuffled(std::vector<Cell> cells) {
-  std::sort(cells.begin(), cells.end(), [](const Cell& a, const Cell& b) {
-    return hash_text(cell_name(a)) < hash_text(cell_name(b));
-  });
+  std::sort(cells.begin(), cells.end(),
+            [](const Cell& a, const Cell& b) { return hash_text(cell_name(a)) < hash_text(cell_name(b)); });
   return cells;
 }
 

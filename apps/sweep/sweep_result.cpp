@@ -111,7 +111,8 @@ TargetFit fit_runs_of(const ScalingRuns& data, const Target& target, uint64_t se
 }
 
 // A size is one run of the law: all of its seeds together have found one K.
-TargetFit fit_horizons(const std::vector<SweepSize>& sizes, const Target& target, uint64_t seed, bool timed, int draws) {
+TargetFit fit_horizons(const std::vector<SweepSize>& sizes, const Target& target, uint64_t seed, bool timed,
+                       int draws) {
   ScalingRuns data;
   data.has_seconds = timed;
   for (const SweepSize& size : sizes) {
@@ -137,7 +138,8 @@ TargetFit fit_target(const std::vector<SweepSize>& sizes, const Target& target, 
   return fit_runs_of(data, target, seed, draws);
 }
 
-RunsAgain compare_again(const SweepState& state, const std::vector<SweepSize>& sizes, const Target& target, bool timed) {
+RunsAgain compare_again(const SweepState& state, const std::vector<SweepSize>& sizes, const Target& target,
+                        bool timed) {
   RunsAgain out;
   if (!state.settings.again || !state.targets) return out;
   out.batch = again_batch(state);

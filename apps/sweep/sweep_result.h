@@ -18,8 +18,8 @@ struct MedianFigure {
   std::optional<MedianInterval> interval;
 };
 
-// What a rule would have cost at a size: the share of the tuned rate's steps in those that the rule's rate takes, by the
-// trials on its grid, between two of them by interpolation in logs.
+// What a rule would have cost at a size: the share of the tuned rate's steps in those that the rule's rate takes, by
+// the trials on its grid, between two of them by interpolation in logs.
 struct RuleCost {
   double rate;
   std::optional<double> efficiency;  // none: the rate lies outside of what was tried

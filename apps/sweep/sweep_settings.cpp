@@ -17,8 +17,8 @@ std::vector<int64_t> sizes(const Config& config, int64_t examples, const std::st
     out.erase(std::remove_if(out.begin(), out.end(), [&](int64_t batch) { return batch > examples; }), out.end());
   for (const int64_t batch : out) {
     if (batch > examples)
-      throw UsageError(fmt::format("--batches {}: {} has only {} training examples: leave out what is larger", batch, data,
-                                   examples));
+      throw UsageError(fmt::format("--batches {}: {} has only {} training examples: leave out what is larger", batch,
+                                   data, examples));
     if (batch % config.accumulate != 0)
       throw UsageError(fmt::format("--batches {}: --accumulate {} cannot cut it into equal parts: use multiples of {}",
                                    batch, config.accumulate, config.accumulate));
@@ -31,16 +31,19 @@ std::vector<int64_t> sizes(const Config& config, int64_t examples, const std::st
 
 void check_together(const Config& c) {
   if (c.schedule == "constant" && c.horizon)
-    throw UsageError("--horizon: a constant rate knows no end; use --schedule cosine or linear, or leave --horizon out");
+    throw UsageError(
+        "--horizon: a constant rate knows no end; use --schedule cosine or linear, or leave --horizon out");
   if (c.horizon && c.targets.size() > 1)
     throw UsageError("--horizon: each target has horizons of its own; give one of --targets");
   if (c.horizon && c.origin("steps") != Origin::fallback)
-    throw UsageError("--horizon finds the steps of its runs by itself; leave --steps out, or say --epochs for the pilot's");
+    throw UsageError(
+        "--horizon finds the steps of its runs by itself; leave --steps out, or say --epochs for the pilot's");
   if (c.horizon && c.seeds < 2) throw UsageError("--horizon: one seed shows no mean; use --seeds 2 or more");
   if (c.schedule != "constant" && !c.horizon)
-    throw UsageError(fmt::format(
-        "--schedule {}: a first passage is judged with a rate that does not know the end: use --schedule constant, or --horizon",
-        c.schedule));
+    throw UsageError(
+        fmt::format("--schedule {}: a first passage is judged with a rate that does not know the end: use --schedule "
+                    "constant, or --horizon",
+                    c.schedule));
   if (c.patience) throw UsageError("--patience: a cell ends at its target or its cap; leave it out");
   if (c.parallel > 1 && !c.part.empty())
     throw UsageError(fmt::format("--parallel {} and --part {}: a part runs its cells one at a time; use one of them",

@@ -5,8 +5,8 @@
 
 namespace tapedeck {
 
-// Throws UsageError: a size that the training split has not, or that --accumulate does not divide, a schedule that knows
-// its end without --horizon, rates given twice, …
+// Throws UsageError: a size that the training split has not, or that --accumulate does not divide, a schedule that
+// knows its end without --horizon, rates given twice, …
 SweepSettings sweep_settings(const Config& config, const Problem& problem);
 
 }  // namespace tapedeck

@@ -38,7 +38,7 @@ std::string progress_table(const SweepState& state) {
     const auto reached = std::count_if(steps.begin(), steps.end(), [](double s) { return std::isfinite(s); });
     out += fmt::format("{:>8} {:>6} {:>10} {:>8} {:>8} {:>13}\n", batch, tried, rate_text(tuned),
                        fmt::format("{}/{}", steps.size(), state.settings.seeds), reached,
-                       steps.empty()                ? "…"
+                       steps.empty()               ? "…"
                        : std::isinf(median(steps)) ? "not reached"
                                                    : three_digits(median(steps)));
   }

@@ -1,5 +1,5 @@
-// A sweep's progress on stderr. A terminal has a table, a line a size, that is written anew as cells end; a file or pipe
-// gets a line a cell.
+// A sweep's progress on stderr. A terminal has a table, a line a size, that is written anew as cells end; a file or
+// pipe gets a line a cell.
 #pragma once
 #include <iosfwd>
 #include <string>

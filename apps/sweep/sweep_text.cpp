@@ -31,8 +31,8 @@ std::string rule_text(const std::optional<RuleCost>& rule) {
 }
 
 std::string size_line(const SweepSize& size, bool timed) {
-  const std::string rate = size.tuned.rate ? fmt::format("{:.4g}{}", *size.tuned.rate, size.tuned.edge.empty() ? "" : "*")
-                                           : "none";
+  const std::string rate =
+      size.tuned.rate ? fmt::format("{:.4g}{}", *size.tuned.rate, size.tuned.edge.empty() ? "" : "*") : "none";
   return fmt::format("{:>7} {:>10} {:>6} {:>12} {:>20} {:>10} {:>10} {:>10} {:>8} {:>8}\n", size.batch, rate,
                      fmt::format("{}/{}", size.reached, size.n), steps_text(size.steps), interval_text(size.steps),
                      steps_text(size.examples), seconds_of(size.seconds, timed),
@@ -49,22 +49,25 @@ std::string table(const SweepResult& result, bool timed) {
     edge |= !size.tuned.edge.empty();
     if (!size.tuned.why_none.empty()) out += fmt::format("{:>7} {}\n", "", size.tuned.why_none);
   }
-  out += "  k/n: of n runs, k reached the target; examples, seconds: medians, seconds on the training clock without\n"
-         "  evaluations; ERT: seconds of all runs over k; linear, root: what is left of the efficiency where the rate\n"
-         "  follows B or its square root from the reference size instead of being tuned\n";
+  out +=
+      "  k/n: of n runs, k reached the target; examples, seconds: medians, seconds on the training clock without\n"
+      "  evaluations; ERT: seconds of all runs over k; linear, root: what is left of the efficiency where the rate\n"
+      "  follows B or its square root from the reference size instead of being tuned\n";
   if (edge) out += "  *: the best rate lies at the edge of what was tried\n";
   return out;
 }
 
 std::string again_text(const RunsAgain& again) {
   if (again.batch == 0) return "";
-  if (!again.steps) return fmt::format("the same twice (batch {}): n/a, too few runs reached the target\n", again.batch);
-  std::string out = fmt::format(
-      "the same twice (batch {}, n = {} and {} other seeds): steps {:.3f} [{:.3f}, {:.3f}]{}", again.batch, again.n,
-      again.n, again.steps->ratio, again.steps->low, again.steps->high,
-      again.steps->covers_one() ? ", as it should be, no difference" : ": A DIFFERENCE, which one sweep in 20 has by chance");
+  if (!again.steps)
+    return fmt::format("the same twice (batch {}): n/a, too few runs reached the target\n", again.batch);
+  std::string out = fmt::format("the same twice (batch {}, n = {} and {} other seeds): steps {:.3f} [{:.3f}, {:.3f}]{}",
+                                again.batch, again.n, again.n, again.steps->ratio, again.steps->low, again.steps->high,
+                                again.steps->covers_one() ? ", as it should be, no difference"
+                                                          : ": A DIFFERENCE, which one sweep in 20 has by chance");
   if (again.seconds)
-    out += fmt::format("; seconds {:.3f} [{:.3f}, {:.3f}]", again.seconds->ratio, again.seconds->low, again.seconds->high);
+    out +=
+        fmt::format("; seconds {:.3f} [{:.3f}, {:.3f}]", again.seconds->ratio, again.seconds->low, again.seconds->high);
   return out + "\n";
 }
 
@@ -92,14 +95,17 @@ std::string sweep_sentence(const SweepState& state, const SweepResult& result, c
   const TargetFit* tightest = result.tightest();
   if (!tightest) return "This sweep has no result yet.";
   const std::string target = to_text(Target{state.targets->metric, tightest->target});
-  const std::string what = fmt::format("{} on {} ({}, rate tuned at each size) to validation {}", setting.model,
-                                       setting.data, setting.optimizer, target);
+  const std::string rate = state.settings.tunes() ? "rate tuned at each size"
+                                                  : fmt::format("rate {} at every size", state.settings.rates[0]);
+  const std::string what =
+      fmt::format("{} on {} ({}, {}) to validation {}", setting.model, setting.data, setting.optimizer, rate, target);
   if (!tightest->fit)
     return fmt::format("Training {}: the scaling law could not be fitted ({}).", what, tightest->why_none);
   const ScalingFit& fit = *tightest->fit;
   const Bounds& b = fit.bootstrap.b_crit;
   return fmt::format(
-      "Training {}: the critical batch size is {} examples (95 % interval {} to {}, {} runs at {} sizes, {} reached; {}).",
+      "Training {}: the critical batch size is {} examples (95 % interval {} to {}, {} runs at {} sizes, {} reached; "
+      "{}).",
       what, three_digits(fit.law.b_crit), three_digits(b.low), three_digits(b.high), fit.data.runs.size(),
       fit.rows.size(), fit.reached(), fit.verdict());
 }
@@ -107,11 +113,12 @@ std::string sweep_sentence(const SweepState& state, const SweepResult& result, c
 std::string sweep_text(const SweepState& state, const SweepResult& result, const SweepSetting& setting) {
   if (result.sizes.empty()) return "no size has been measured yet\n";
   const Targets& targets = *state.targets;
-  std::string out = fmt::format(
-      "target: validation {} ({}, fixed before the runs, hash {}); {}\n", to_text(targets.tightest()), targets.source,
-      targets.hash(),
-      state.settings.horizon ? "fixed horizon: the fewest steps, on a grid of √2, whose mean over seeds passes at p < 0.01"
-                             : "first passage, confirmed by the next evaluation");
+  std::string out =
+      fmt::format("target: validation {} ({}, fixed before the runs, hash {}); {}\n", to_text(targets.tightest()),
+                  targets.source, targets.hash(),
+                  state.settings.horizon
+                      ? "fixed horizon: the fewest steps, on a grid of √2, whose mean over seeds passes at p < 0.01"
+                      : "first passage, confirmed by the next evaluation");
   out += table(result, setting.timed) + listed(state);
   const TargetFit& tightest = *result.tightest();
   out += tightest.fit ? fit_text(*tightest.fit) : fmt::format("no law: {}\n", tightest.why_none);

@@ -46,7 +46,8 @@ std::vector<Setting> TrainCells::settings(const Cell& cell, const std::optional<
   std::vector<Setting> out;
   for (const Option& option : all_options())
     if (shared(option) && sweep_.origin(option.name) >= Origin::file)
-      if (std::string value = value_text(sweep_, option); !value.empty()) out.push_back({option.name, std::move(value)});
+      if (std::string value = value_text(sweep_, option); !value.empty())
+        out.push_back({option.name, std::move(value)});
   const auto add = [&](const char* option, std::string value) { out.push_back({option, std::move(value)}); };
   add("device", sweep_.device);
   add("batch", fmt::format("{}", cell.batch / sweep_.accumulate));
@@ -61,6 +62,7 @@ std::vector<Setting> TrainCells::settings(const Cell& cell, const std::optional<
   add("warmup", fmt::format("{:.0f}", std::ceil(static_cast<double>(sweep_.warmup) * reference /
                                                 static_cast<double>(cell.batch))));
   if (sweep_.eval_every) add("eval-every", fmt::format("{}", *sweep_.eval_every));
+  add("drop-last", "true");  // a short step is one of another size
   add("noise-scale", "true");
   return out;
 }

@@ -1,6 +1,6 @@
-// The rate of a batch size: a grid of rates √2 apart, each tried with the same seeds, made longer while the best lies at
-// an edge. First its centre runs; what the others may take is twice that, and twice the best where the grid grows, since
-// a rate that needs more is not the one that is looked for.
+// The rate of a batch size: a grid of rates √2 apart, each tried with the same seeds, made longer while the best lies
+// at an edge. First its centre runs; what the others may take is twice that, and twice the best where the grid grows,
+// since a rate that needs more is not the one that is looked for.
 //
 // With a fixed horizon all rates run for the same steps, and the figure is the loss at their end.
 //
@@ -26,8 +26,8 @@ struct Tuning {
   std::vector<RateTrial> trials;  // by rate
   std::optional<double> rate;     // none: no rate reached the target
   std::string why_none;
-  std::string edge;               // "low", "high": the best lies there and the grid has not grown any more
-  double steps = 0;               // of the best, median
+  std::string edge;  // "low", "high": the best lies there and the grid has not grown any more
+  double steps = 0;  // of the best, median
 };
 Tuning tuning(const SweepState& state, int64_t batch);
 
