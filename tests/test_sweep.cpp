@@ -251,6 +251,44 @@ TEST_CASE("sweep: each seed has its own curve, and a target that nobody reaches 
   CHECK(curves.size() == 3);
 }
 
+TEST_CASE("sweep: with --horizon each size has the fewest steps whose seeds pass, and the page says so") {
+  const TemporaryFolder folder;
+  const Outcome done =
+      run_tapedeck({"sweep",   "--data",    "blobs",     "--hidden", "8",     "--batches", "64,256,1024",
+                    "--seeds", "3",         "--horizon", "--epochs", "3",     "--targets", "loss=0.25",
+                    "--rates", "0.01,0.03", "--quiet",   "--json",   "--out", folder / "s"});
+  REQUIRE(done.code == exit_done);
+  const Json document = done.json();
+  CHECK(document["kind"] == "fixed horizon");
+  for (const Json& size : document["sizes"]) {
+    INFO(size.dump());
+    CHECK(size["horizons"].size() >= 1);
+    CHECK(size["n"] == 3);
+    CHECK(size["reached"] == 3);
+    CHECK(size["tuned"][0]["steps"].is_null());
+    CHECK(size["tuned"][0]["loss"].is_number());
+  }
+  for (const Json& cell : document["cells"]) CHECK(cell["crossings"].empty());
+  CHECK(document["fit"]["n"] == 3);
+  CHECK(fs::exists(folder / "s/report.html"));
+}
+
+// Fault: whoever waits for a cell that failed elsewhere waits for ever.
+TEST_CASE("sweep: a size that is too large for one part ends for all of them") {
+  const TemporaryFolder folder;
+  Process parallel({"sweep",   "--data",    "blobs",     "--hidden",   "64,64",          "--seeds", "2",
+                    "--rates", "0.02,0.03", "--targets", "loss=0.25",  "--steps",        "50",      "--again",
+                    "off",     "--quiet",   "--batches", "32,64,2048", "--memory-limit", "700KiB",  "--parallel",
+                    "2",       "--threads", "1",         "--out",      folder / "s"},
+                   folder.path());
+  CHECK(parallel.wait() == exit_done);
+  const Json document = read_json(folder / "s/summary.json");
+  CHECK(document["status"] == "complete");
+  CHECK(document["sizes"][2]["rate"].is_null());
+  CHECK(document["timed"] == false);
+  CHECK(contains(document["why_not_timed"], "side by side"));
+}
+
 TEST_CASE("sweep: the planned command lines give the cells that the sweep would have run") {
   const TemporaryFolder folder;
   const Outcome plan = run_tapedeck(plain + Words{"--plan", "--out", folder / "a"});
@@ -337,7 +375,8 @@ TEST_CASE("sweep: what cannot be is refused in a sentence before anything is mad
   refused({"--targets", "loss=0.1,accuracy=0.9"}, "two metrics");
   refused({"--targets", "0.1"}, "needs accuracy=NUMBER");
   refused({"--target", "loss=0.1"}, "the nearest is --targets");
-  refused({"--patience", "3"}, "leave it out");
+  refused({"--horizon", "--schedule", "constant"}, "knows no end");
+  refused({"--horizon", "--budget", "10s"}, "leave one of them out");
   refused({"--preset", "fast"}, "one of quick, standard, publication");
   CHECK(!fs::exists(folder / "s/cells"));
   REQUIRE(run_tapedeck(small + Words{"--steps", "5", "--out", folder / "run"}).code == exit_done);

@@ -62,7 +62,8 @@ struct CellResult {
 const char* name(CellResult::Status status);
 
 // Where a run crossed a target: at the first evaluation that holds it and is confirmed by the next one. The crossing
-// lies in (lower, upper] steps; upper is infinite where it was not reached, and lower the last step then.
+// lies in (lower, upper] steps; upper is infinite where it was not reached, and lower the last step then, or the cap
+// of a run that diverged.
 struct Crossing {
   bool reached = false;
   double lower = 0, upper = 0;

@@ -30,6 +30,7 @@ double step_seconds(const Config& config, const Problem& problem, Device device,
 
 // Rates that are tried at a size, and runs that count: as multiples of the steps to the target.
 constexpr double kTrialsTake = 1.5, kTrials = 9, kConfirmed = 1.05;
+constexpr double kHorizons = 3;  // that are tried at a size
 
 }  // namespace
 
@@ -71,8 +72,9 @@ double Estimate::remaining(SweepState state) const {
     const bool tunes = s.tunes() && !tuned.rate;
     if (tunes) sum += (kTrials - tried) * s.tuning_seeds * seconds(state, cell);
     cell.purpose = Cell::Purpose::run;
-    const double runs = tuned.rate ? static_cast<double>(missing(state, runs_of(state, batch, tuned)).size())
-                                   : static_cast<double>(tunes ? s.seeds : 0);
+    const double runs = s.horizon    ? kHorizons * s.seeds
+                        : tuned.rate ? static_cast<double>(missing(state, runs_of(state, batch, tuned)).size())
+                                     : static_cast<double>(tunes ? s.seeds : 0);
     sum += runs * seconds(state, cell);
   }
   return sum;

@@ -9,8 +9,8 @@ namespace tapedeck {
 
 class Estimate {
  public:
-  // Times three steps at every size, and one evaluation. The device's memory may be too small for a size: it then has
-  // no time, and its cells are going to fail.
+  // Times steps at every size (the least of three, behind two that warm up) and one evaluation. The device's memory may
+  // be too small for a size: it then has no time, and its cells are going to fail.
   Estimate(const Config& config, const Problem& problem, Device device, const SweepSettings& settings);
 
   double seconds(const SweepState& state, const Cell& cell) const;  // of a cell, once the pilot has run

@@ -13,7 +13,7 @@ namespace tapedeck {
 struct HorizonTrial {
   int64_t steps;
   int n = 0;        // without failed runs
-  double mean = 0;  // of the metric at the last step; infinite where one diverged
+  double mean = 0;  // of the metric at the last step, at its worst where one diverged
   double p = 1;     // that it passes by chance
   bool passes() const { return p < 0.01; }
 };

@@ -79,15 +79,16 @@ class SweepProcess {
       }
       if (config_.budget && spent() >= *config_.budget) return cells.empty() ? End::complete : End::budget_spent;
       table_.begins(state_, *next, pilot_done() ? estimate.remaining(state_) : 0);
-      CellResult result = cells_.run(*next, targets_of(*next));
-      if (Interruption::asked()) return End::interrupted;
-      table_.ended(state_, *next, result);
-      state_.add(*next, std::move(result));
+      std::optional<CellResult> result = cells_.run(*next, targets_of(*next));
+      if (!result) return End::interrupted;
+      table_.ended(state_, *next, *result);
+      state_.add(*next, std::move(*result));
     }
   }
 
   void print_commands() {
     for (const Cell& cell : needed()) {
+      if (!part_.has(cell)) continue;
       std::string line;
       for (const std::string& word : cells_.command(cell, targets_of(cell)))
         line += (line.empty() ? "" : " ") + shell_word(word);
@@ -174,7 +175,6 @@ SweepSetting setting_of(const Config& config, const Problem& problem, Device dev
   out.preset = config.preset, out.threads = config.threads;
   out.parameters = Learner(config, problem, 0, device, find_precision(config)).parameters.count();
   out.train_examples = std::ssize(problem.data().train);
-  out.timed = config.parallel == 1;
   return out;
 }
 
@@ -206,12 +206,17 @@ int run_sweep(const Config& asked) {
   process.table().message(plan_text(config, process.state(), problem));
   process.table().message("in " + process.folder().path().string());
   const Estimate estimate(config, problem, device, process.state().settings);
-  if (config.parallel > 1) run_parts(config, process.folder().path());
+  if (config.parallel > 1) {
+    process.folder().write("side_by_side.json", Json::object());
+    run_parts(config, process.folder().path());
+  }
   const SweepProcess::End end = process.work(estimate);
 
   SweepSetting setting = setting_of(config, problem, device);
   setting.complete = end == SweepProcess::End::complete;
   setting.estimated_seconds = process.estimated();
+  setting.why_not_timed = process.folder().why_not_timed();
+  setting.timed = setting.why_not_timed.empty();
   const SweepResult result = conclude(process.state(), setting.timed);
   const Json document = sweep_json(process.state(), result, setting);
   process.folder().write("summary.json", document);

@@ -32,7 +32,7 @@ Json step_json(const std::optional<StepTimeSummary>& step) {
   return {{"median", step->median_ms}, {"p05", step->p05_ms}, {"p95", step->p95_ms}, {"n", step->n}};
 }
 
-Json cell_json(const Cell& cell, const CellResult& result, const std::optional<Targets>& targets) {
+Json cell_json(const Cell& cell, const CellResult& result, const std::optional<Targets>& targets, bool horizon) {
   Json out = {{"id", cell_name(cell)},
               {"purpose", name(cell.purpose)},
               {"batch", cell.batch},
@@ -55,7 +55,7 @@ Json cell_json(const Cell& cell, const CellResult& result, const std::optional<T
                           {"high", maybe(noise->high)},
                           {"samples", noise->samples},
                           {"state", noise->state}};
-  if (targets)
+  if (targets && !horizon)  // with a horizon a passage in the middle is none
     for (const double value : targets->values)
       out["crossings"].push_back(crossing_json(result, {targets->metric, value}, cell.steps));
   return out;
@@ -80,7 +80,8 @@ Json size_json(const SweepSize& size) {
                      {"n", trial.n},
                      {"reached", trial.reached},
                      {"diverged", trial.diverged},
-                     {"steps", number(trial.steps)},
+                     {"steps", size.horizon ? Json() : number(trial.steps)},
+                     {"loss", size.horizon ? number(trial.steps) : Json()},
                      {"cap", trial.cap}});
   Json noise = figure_json(size.noise);
   if (!noise.is_null()) noise["n"] = size.noise_runs;
@@ -129,7 +130,7 @@ Json sweep_json(const SweepState& state, const SweepResult& result, const SweepS
   double seconds = 0;
   Json cells = Json::array(), sizes = Json::array(), fits = Json::array();
   for (const auto& [name, entry] : state.results) {
-    cells.push_back(cell_json(entry.first, entry.second, state.targets));
+    cells.push_back(cell_json(entry.first, entry.second, state.targets, s.horizon));
     seconds += entry.second.wall_seconds;
   }
   for (const SweepSize& size : result.sizes) sizes.push_back(size_json(size));
@@ -152,6 +153,7 @@ Json sweep_json(const SweepState& state, const SweepResult& result, const SweepS
           {"seed", s.first_seed},
           {"status", setting.complete ? "complete" : "incomplete"},
           {"timed", setting.timed},
+          {"why_not_timed", text_or_null(setting.why_not_timed)},
           {"kind", s.horizon ? "fixed horizon" : "first passage"},
           {"targets", targets_json(state.targets)},
           {"base",

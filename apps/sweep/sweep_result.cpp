@@ -34,6 +34,9 @@ void count(SweepSize& size) {
     size.failed += result.status == Status::failed;
   }
   size.n = size.reached + size.missed + size.diverged;
+  if (!size.horizon) return;
+  size.reached = size.horizon->passed ? size.n : 0;  // all seeds together, or none
+  size.missed = size.n - size.reached - (size.horizon->passed ? 0 : size.diverged);
 }
 
 void fill_figures(SweepSize& size, const Target& target) {

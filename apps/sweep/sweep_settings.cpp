@@ -38,13 +38,14 @@ void check_together(const Config& c) {
   if (c.horizon && c.origin("steps") != Origin::fallback)
     throw UsageError(
         "--horizon finds the steps of its runs by itself; leave --steps out, or say --epochs for the pilot's");
+  if (c.horizon && c.budget)
+    throw UsageError("--horizon and --budget: more seeds would change which horizons pass; leave one of them out");
   if (c.horizon && c.seeds < 2) throw UsageError("--horizon: one seed shows no mean; use --seeds 2 or more");
   if (c.schedule != "constant" && !c.horizon)
     throw UsageError(
         fmt::format("--schedule {}: a first passage is judged with a rate that does not know the end: use --schedule "
                     "constant, or --horizon",
                     c.schedule));
-  if (c.patience) throw UsageError("--patience: a cell ends at its target or its cap; leave it out");
   if (c.parallel > 1 && !c.part.empty())
     throw UsageError(fmt::format("--parallel {} and --part {}: a part runs its cells one at a time; use one of them",
                                  c.parallel, c.part));

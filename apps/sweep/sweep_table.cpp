@@ -9,6 +9,7 @@
 #include "apps/progress.h"
 #include "apps/scaling_fit.h"
 #include "apps/stats.h"
+#include "apps/sweep/horizon.h"
 #include "apps/sweep/pilot.h"
 
 namespace tapedeck {
@@ -31,7 +32,8 @@ std::string progress_table(const SweepState& state) {
       return cell.purpose == Cell::Purpose::tune && cell.batch == batch;
     });
     std::vector<double> steps;
-    std::vector<Cell> runs = runs_of(state, batch, tuned);
+    const std::vector<Cell> runs =
+        state.settings.horizon ? horizon_search(state, batch).runs : runs_of(state, batch, tuned);
     for (const Cell& cell : runs)
       if (const CellResult* result = state.find(cell))
         steps.push_back(crossing(*result, state.targets->tightest(), cell.steps).upper);

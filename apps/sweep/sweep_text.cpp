@@ -132,7 +132,7 @@ std::string sweep_text(const SweepState& state, const SweepResult& result, const
                      : fmt::format("at the looser {}: no law: {}\n", to_text(Target{targets.metric, fit.target}),
                                    fit.why_none);
   out += noise_text(result) + again_text(result.again);
-  if (!setting.timed) out += "cells ran side by side, so their seconds are not compared\n";
+  if (!setting.timed) out += fmt::format("seconds are not compared: {}\n", setting.why_not_timed);
   return out + sweep_sentence(state, result, setting) + "\n";
 }
 

@@ -7,6 +7,7 @@
 #include <new>
 
 #include "apps/experiment.h"
+#include "apps/files.h"
 #include "apps/interrupt.h"
 #include "apps/options.h"
 #include "apps/resume.h"
@@ -30,6 +31,12 @@ bool shared(const Option& option) {
 // With a target evaluations are at the steps 1.05^k. A pilot is to have them too, and to run to its cap: its target is
 // one that nothing reaches.
 constexpr Target unreachable{"loss", 1e-300};
+
+CellResult failed_result(const std::string& reason, bool out_of_memory) {
+  CellResult result;
+  result.status = CellResult::Status::failed, result.reason = reason, result.out_of_memory = out_of_memory;
+  return result;
+}
 
 // Weights are no part of a result; a sweep would keep hundreds.
 void remove_weights(const fs::path& run) {
@@ -94,24 +101,28 @@ std::vector<std::string> TrainCells::command(const Cell& cell, const std::option
 }
 
 std::optional<CellResult> TrainCells::there(const Cell& cell, const std::optional<Targets>& targets) const {
-  return read_result(path(cell, targets));
+  const fs::path run = path(cell, targets), failure = run / "failure.json";
+  std::error_code none;
+  const auto when = fs::last_write_time(failure, none);
+  if (none || when < begun_) return read_result(run);
+  const Json json = Json::parse(read_file(failure), nullptr, false);
+  CHECK(json.is_object(), "{}: holds no JSON object: remove it, and the cell runs again", failure.string());
+  return failed_result(json.value("reason", std::string()), json.value("out_of_memory", false));
 }
 
-CellResult TrainCells::run(const Cell& cell, const std::optional<Targets>& targets) const {
+std::optional<CellResult> TrainCells::run(const Cell& cell, const std::optional<Targets>& targets) const {
   Config one = config(cell, targets);
   const fs::path run = one.out;
   const auto failed = [&](const std::string& reason, bool out_of_memory) {
     fs::create_directories(run);
     write_json(run / "failure.json", {{"reason", reason}, {"out_of_memory", out_of_memory}});
-    CellResult result;
-    result.status = CellResult::Status::failed, result.reason = reason, result.out_of_memory = out_of_memory;
-    return result;
+    return failed_result(reason, out_of_memory);
   };
   try {
     fs::remove(run / "failure.json");
     if (fs::exists(run / "config.json")) one.resume = one.out;
     const Ending end = train_or_go_on(one, problem_, device_);
-    if (end.summary.status == "interrupted") return {};
+    if (end.summary.status == "interrupted") return std::nullopt;
   } catch (const OutOfMemory& error) {
     return failed(error.what(), true);
   } catch (const std::bad_alloc&) {
@@ -120,7 +131,7 @@ CellResult TrainCells::run(const Cell& cell, const std::optional<Targets>& targe
     return failed(error.what(), false);
   }
   remove_weights(run);
-  return read_result(run).value();
+  return read_result(run);
 }
 
 }  // namespace tapedeck

@@ -17,12 +17,13 @@ class TrainCells {
   // The words of `tapedeck train` that are the cell; the result is the same.
   std::vector<std::string> command(const Cell& cell, const std::optional<Targets>& targets) const;
 
-  // What an ended cell came to; none where it has not run, or not to its end, or failed.
+  // What an ended cell came to; none where it has not run, or not to its end. A failure counts where it is younger than
+  // this process, which is how parts learn of each other's: a sweep that is begun again tries once more.
   std::optional<CellResult> there(const Cell& cell, const std::optional<Targets>& targets) const;
 
-  // Runs it, or goes on with it. A failure of the cell is a result, and is written down as failure.json; other than
-  // for an interruption, which is none: asked() then.
-  CellResult run(const Cell& cell, const std::optional<Targets>& targets) const;
+  // Runs it, or goes on with it; none where it was interrupted. A failure is a result, and is written down as
+  // failure.json.
+  std::optional<CellResult> run(const Cell& cell, const std::optional<Targets>& targets) const;
 
   std::filesystem::path path(const Cell& cell, const std::optional<Targets>& targets) const;
 
@@ -34,6 +35,7 @@ class TrainCells {
   const Problem& problem_;
   const Device device_;
   const std::filesystem::path folder_;
+  const std::filesystem::file_time_type begun_ = std::filesystem::file_time_type::clock::now();
 };
 
 // What a run folder says of a run that has ended. Throws Error where its files are damaged.

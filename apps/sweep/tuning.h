@@ -4,9 +4,9 @@
 //
 // With a fixed horizon all rates run for the same steps, and the figure is the loss at their end.
 //
-// A rate's figure is the median of the log steps of its runs; one that missed or diverged counts as its cap. The choice
-// goes by the mean over a rate and its two neighbours (weights 1, 2, 1): the lowest of a handful of noisy figures is
-// lucky, and a rate beside a cliff is no good one.
+// A rate's figure is the median steps of its runs, infinite where most missed or diverged. The choice goes by the mean
+// log over a rate (weight 2) and those of its neighbours (1 each) that reached the target: the lowest of a handful of
+// noisy figures is lucky. At last the two rates 2^¼ beside the best are tried.
 #pragma once
 #include <optional>
 
