@@ -147,10 +147,10 @@ FolderLock::FolderLock(const fs::path& folder) : descriptor_(open(folder.c_str()
   const int cause = errno;
   const bool busy = descriptor_ >= 0;
   if (busy) close(descriptor_);
-  throw UsageError(busy
-                       ? fmt::format("{}: another process is writing a run here; wait for it, or choose another folder",
-                                     folder.string())
-                       : fmt::format("{}: cannot be opened: {}", folder.string(), std::strerror(cause)));
+  if (busy)
+    throw Busy(fmt::format("{}: another process is writing a run here; wait for it, or choose another folder",
+                           folder.string()));
+  throw UsageError(fmt::format("{}: cannot be opened: {}", folder.string(), std::strerror(cause)));
 }
 
 FolderLock::~FolderLock() {

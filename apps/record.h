@@ -11,6 +11,7 @@
 
 #include "apps/config.h"
 #include "apps/files.h"
+#include "engine/check.h"
 #include "engine/device.h"
 
 namespace tapedeck {
@@ -34,10 +35,14 @@ class JsonLines {
   std::unique_ptr<std::FILE, int (*)(std::FILE*)> file_;
 };
 
+struct Busy : UsageError {  // another process writes there
+  using UsageError::UsageError;
+};
+
 // One process at a time writes to a folder. The lock ends with the process, however that ends.
 class FolderLock {
  public:
-  explicit FolderLock(const std::filesystem::path& folder);  // throws UsageError when another process has it
+  explicit FolderLock(const std::filesystem::path& folder);  // throws Busy when another process has it
   ~FolderLock();
   FolderLock(FolderLock&& other) noexcept : descriptor_(std::exchange(other.descriptor_, -1)) {}
   FolderLock(const FolderLock&) = delete;

@@ -48,6 +48,7 @@ class Process {
   Process(const Process&) = delete;
   Process& operator=(const Process&) = delete;
 
+  pid_t id() const { return id_; }
   void signal(int number) { kill(id_, number); }
 
   // Its exit code, 128 + number where a signal ended it, as shells say it; -1: it still runs after so many seconds.

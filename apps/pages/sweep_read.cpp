@@ -71,7 +71,7 @@ std::vector<CountedRun> counted_runs(const Json& summary) {
   std::vector<CountedRun> out;
   for (const Json& cell : list_in(summary, {"cells"})) {
     const std::string purpose = text_in(cell, {"purpose"}), status = text_in(cell, {"status"});
-    if ((purpose != "run" && purpose != "extra") || status == "failed") continue;
+    if (purpose != "run" || status == "failed") continue;
     const Json& crossings = list_in(cell, {"crossings"});
     const Json& at = crossings.empty() ? Json() : crossings.back();
     CountedRun run{End::missed,

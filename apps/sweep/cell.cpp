@@ -50,7 +50,10 @@ Crossing crossing(const CellResult& result, const Target& target, int64_t cap) {
   }
   // What diverged would not have come there within its cap either.
   const bool ended_early = result.status == CellResult::Status::diverged;
-  out.lower = static_cast<double>(ended_early ? std::max(cap, result.steps) : result.steps);
+  const bool unconfirmed = tracker.state().candidate.has_value();  // it may have crossed behind its last miss
+  out.lower = static_cast<double>(ended_early   ? std::max(cap, result.steps)
+                                  : unconfirmed ? tracker.last_miss()
+                                                : result.steps);
   out.upper = std::numeric_limits<double>::infinity();
   out.examples = result.examples, out.seconds = result.train_seconds;
   return out;

@@ -50,9 +50,9 @@ Estimate::Estimate(const Config& config, const Problem& problem, Device device, 
 double Estimate::seconds(const SweepState& state, const Cell& cell) const {
   const SweepSettings& s = state.settings;
   double steps = static_cast<double>(cell.steps);
-  if (state.targets && !s.cap) {  // a first cap is four times what the pilot took
+  if (state.targets && !s.cap) {
     const double times = cell.purpose == Cell::Purpose::tune ? kTrialsTake : kConfirmed;
-    steps = std::min(steps, times * static_cast<double>(first_cap(state, cell.batch)) / 4);
+    steps = std::min(steps, times * static_cast<double>(steps_by_pilot(state, cell.batch)));
   }
   const auto at = step_.find(cell.batch);
   const double step = at == step_.end() ? 0 : at->second;

@@ -15,7 +15,7 @@ struct Known {  // a symmetric 2×2 matrix
 };
 
 struct Size {
-  Cell last;
+  Cell next;
   double n = 0, seconds = 0;
 };
 
@@ -31,6 +31,7 @@ std::optional<Cell> extra_cell(const SweepState& state) {
     for (++next.seed; state.find(next); ++next.seed) cells.push_back(next);
     Size size{next};
     for (const Cell& cell : cells) {
+      if (!state.find(cell)) return std::nullopt;  // the plan is not at its end
       const CellResult& result = *state.find(cell);
       if (result.status == CellResult::Status::failed) continue;
       runs.push_back(scaling_run(cell, result, state.targets->tightest(), false));
@@ -43,7 +44,7 @@ std::optional<Cell> extra_cell(const SweepState& state) {
   if (law.end != ScalingLaw::End::none) return std::nullopt;
 
   const auto weight = [&](const Size& size) {
-    return law.b_crit / (static_cast<double>(size.last.batch) + law.b_crit);
+    return law.b_crit / (static_cast<double>(size.next.batch) + law.b_crit);
   };
   Known known;
   for (const Size& size : sizes) known.add(weight(size), size.n);
@@ -53,7 +54,7 @@ std::optional<Cell> extra_cell(const SweepState& state) {
     Known more = known;
     more.add(weight(size), 1);
     const double gain = (known.variance() - more.variance()) / std::max(1e-9, size.seconds / size.n);
-    if (gain > most) most = gain, best = size.last;
+    if (gain > most) most = gain, best = size.next;
   }
   return best;
 }

@@ -85,7 +85,7 @@ HorizonSearch horizon_search(const SweepState& state, int64_t batch) {
       out.passed = steps;
     else
       out.failed = steps;
-    if (*last != (direction < 0) || std::abs(place) == farthest || steps == 1) break;
+    if (*last != (direction < 0) || std::abs(place) == farthest || (direction < 0 && steps == 1)) break;
     last = passes(place += direction);
   }
   for (const auto& [steps, result] : trials) out.trials.push_back(result);

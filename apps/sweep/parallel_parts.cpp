@@ -5,11 +5,15 @@
 #include <sched.h>
 #include <spawn.h>
 #include <sys/wait.h>
+#include <unistd.h>
 
 #include <algorithm>
 #include <chrono>
 #include <csignal>
+#include <cstdlib>
 #include <cstring>
+#include <iostream>
+#include <string>
 #include <thread>
 #include <utility>
 #include <vector>
@@ -20,6 +24,8 @@
 
 namespace tapedeck {
 namespace {
+
+constexpr const char* kParent = "TAPEDECK_PART_OF";  // environment of a part: the process that started it
 
 std::vector<std::string> words_of(const Config& config, const std::filesystem::path& folder, int64_t part) {
   constexpr std::string_view own[] = {"parallel", "part", "out", "threads", "quiet", "json", "config"};
@@ -76,7 +82,9 @@ pid_t start(const std::vector<std::string>& words) {
   posix_spawn_file_actions_init(&files);
   posix_spawn_file_actions_addopen(&files, 1, "/dev/null", O_WRONLY, 0);  // the report is the whole sweep's
   pid_t id = 0;
+  setenv(kParent, std::to_string(getpid()).c_str(), 1);
   const int failure = posix_spawn(&id, "/proc/self/exe", &files, &attributes, argv.data(), environ);
+  unsetenv(kParent);
   posix_spawn_file_actions_destroy(&files);
   posix_spawnattr_destroy(&attributes);
   CHECK(failure == 0, "a part of the sweep cannot be started: {}", std::strerror(failure));
@@ -91,14 +99,25 @@ void run_parts(const Config& config, const std::filesystem::path& folder) {
     const Cores cores(part, config.parallel);
     running.push_back(start(words_of(config, folder, part + 1)));
   }
+  bool broken = false;
+  const auto ended = [&](pid_t id) {
+    int status = 0;
+    if (waitpid(id, &status, WNOHANG) == 0) return false;
+    if (!WIFEXITED(status) || WEXITSTATUS(status) != 0) broken = true;
+    return true;
+  };
   for (bool told = false; !running.empty();) {
     std::this_thread::sleep_for(std::chrono::milliseconds(50));
-    if (Interruption::asked() && !std::exchange(told, true))
-      for (const pid_t id : running) kill(id, SIGTERM);
-    running.erase(
-        std::remove_if(running.begin(), running.end(), [](pid_t id) { return waitpid(id, nullptr, WNOHANG) != 0; }),
-        running.end());
+    running.erase(std::remove_if(running.begin(), running.end(), ended), running.end());
+    if ((!broken && !Interruption::asked()) || std::exchange(told, true)) continue;
+    for (const pid_t id : running) kill(id, SIGTERM);
+    if (!Interruption::asked()) std::cerr << "a part of the sweep failed or was killed: going on one cell at a time\n";
   }
+}
+
+bool orphaned() {
+  const char* const parent = std::getenv(kParent);
+  return parent && std::to_string(getppid()) != parent;
 }
 
 }  // namespace tapedeck

@@ -6,8 +6,11 @@
 
 namespace tapedeck {
 
-// Starts them on the same folder and waits for all of them. What they ran lies in the folder then; a part that failed
-// has said why on stderr, and what it left undone is done by whoever goes on. SIGINT and SIGTERM are passed on to them.
+// Starts them on the same folder and waits for all of them. What they ran lies in the folder then. Where one fails or
+// is killed the others are told to stop, since they would wait for its cells: what is left undone is for whoever goes
+// on. SIGINT and SIGTERM are passed on to them.
 void run_parts(const Config& config, const std::filesystem::path& folder);
+
+bool orphaned();  // in a part: whoever started it is gone, and so is the reason to go on
 
 }  // namespace tapedeck

@@ -12,9 +12,8 @@
 namespace tapedeck {
 namespace {
 
-constexpr double apart = 4;      // neighbouring rates
-constexpr int farthest = 6;      // rates to either side of the first: 4⁶ = 4096 times
-constexpr int64_t patience = 4;  // of a cap: how much longer than the pilot a run may take
+constexpr double apart = 4;  // neighbouring rates
+constexpr int farthest = 6;  // rates to either side of the first: 4⁶ = 4096 times
 
 Cell pilot_cell(const SweepSettings& s, int place) {
   const double rate =
@@ -31,7 +30,7 @@ struct Merit {
 
 Merit merit(const SweepSettings& s, const Cell& cell, const CellResult& result) {
   if (result.status == CellResult::Status::diverged || result.status == CellResult::Status::failed) return {};
-  if (s.targets)
+  if (!s.finds_targets())  // or it would be judged in another way once its own targets are known
     if (const Crossing at = crossing(result, s.targets->tightest(), cell.steps); at.reached) return {false, at.upper};
   return {true, result.best_loss()};
 }
@@ -101,7 +100,7 @@ int64_t steps_by_pilot(const SweepState& state, int64_t batch) {
 }
 
 int64_t first_cap(const SweepState& state, int64_t batch) {
-  return state.settings.cap ? *state.settings.cap : patience * steps_by_pilot(state, batch);
+  return state.settings.cap ? *state.settings.cap : cap_factor * steps_by_pilot(state, batch);
 }
 
 double grid_centre(const SweepState& state, int64_t batch) {

@@ -26,7 +26,9 @@ Targets choose_targets(const SweepState& state);
 // B₀, since perfect scaling is the most that a smaller batch may cost. Throws Error where the pilot did not reach it.
 int64_t steps_by_pilot(const SweepState& state, int64_t batch);
 
-// Steps within which a run of this size is to reach the target, tuned or not: --steps, or 4 times as many.
+inline constexpr int64_t cap_factor = 4;  // how much longer than expected a run may take before it has missed
+
+// Steps within which a run of this size is to reach the target, tuned or not: --steps, or cap_factor times as many.
 int64_t first_cap(const SweepState& state, int64_t batch);
 
 double grid_centre(const SweepState& state, int64_t batch);  // see SweepSettings::alpha

@@ -18,19 +18,22 @@ double number_or_nan(const Json& line, const char* key) {
   return at != line.end() && at->is_number() ? at->get<double>() : NAN;
 }
 
+[[noreturn]] void damaged(const fs::path& metrics, const std::string& what) {
+  throw Error(text("{}: {}: remove this run's folder, and it runs again", metrics.string(), what));
+}
+
 std::vector<EvaluationPoint> read_curve(const fs::path& metrics) {
   std::vector<EvaluationPoint> curve;
   std::ifstream file(metrics);
-  for (std::string text; std::getline(file, text);) {
-    const Json line = Json::parse(text, nullptr, false);
-    CHECK(line.is_object(), "{}: holds a line that is no JSON object: remove this run's folder, and it runs again",
-          metrics.string());
+  for (std::string written; std::getline(file, written);) {
+    const Json line = Json::parse(written, nullptr, false);
+    if (!line.is_object()) damaged(metrics, "holds a line that is no JSON object");
     if (!line.contains("validation_loss")) continue;
-    EvaluationPoint point{line.value("step", int64_t{0}),
-                          line.value("examples", int64_t{0}),
-                          number_or_nan(line, "seconds"),
-                          number_or_nan(line, "validation_loss"),
-                          {}};
+    for (const char* key : {"step", "examples"})
+      if (!line.contains(key) || !line[key].is_number_integer())
+        damaged(metrics, text("holds an evaluation whose {} is no whole number", key));
+    EvaluationPoint point{
+        line["step"], line["examples"], number_or_nan(line, "seconds"), number_or_nan(line, "validation_loss"), {}};
     if (const double accuracy = number_or_nan(line, "validation_accuracy"); std::isfinite(accuracy))
       point.accuracy = accuracy;
     curve.push_back(point);
@@ -81,6 +84,11 @@ std::optional<CellResult> read_result(const fs::path& run) {
   result.step_ms = summary->step_ms;
   result.curve = read_curve(run / "metrics.jsonl");
   result.noise = read_noise(Json::parse(read_file(run / "summary.json")));
+  // A run that has not diverged ends with an evaluation.
+  const int64_t last = result.curve.empty() ? 0 : result.curve.back().step;
+  if (summary->status != "diverged" && last != result.steps)
+    damaged(run / "metrics.jsonl",
+            text("its last evaluation is at step {}, and summary.json says that the run had {}", last, result.steps));
   judge(result, *summary);
   return result;
 }

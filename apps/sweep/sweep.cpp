@@ -62,6 +62,7 @@ class SweepProcess {
       bool more = false;
       for (const Cell& cell : cells)
         if (auto result = cells_.there(cell, targets_of(cell))) state_.add(cell, std::move(*result)), more = true;
+      if (cells.empty()) take_in_extras();
       if (!more) return cells;
     }
   }
@@ -71,7 +72,7 @@ class SweepProcess {
       const std::vector<Cell> cells = needed();
       say_estimate(estimate);
       const std::optional<Cell> next = choose(cells);
-      if (Interruption::asked()) return End::interrupted;
+      if (Interruption::asked() || orphaned()) return End::interrupted;
       if (!next && cells.empty()) return End::complete;
       if (!next) {
         wait_for_others(cells);
@@ -79,7 +80,13 @@ class SweepProcess {
       }
       if (config_.budget && spent() >= *config_.budget) return cells.empty() ? End::complete : End::budget_spent;
       table_.begins(state_, *next, pilot_done() ? estimate.remaining(state_) : 0);
-      std::optional<CellResult> result = cells_.run(*next, targets_of(*next));
+      std::optional<CellResult> result;
+      try {
+        result = cells_.run(*next, targets_of(*next));
+      } catch (const Busy&) {  // a part with another number is at it
+        std::this_thread::sleep_for(std::chrono::milliseconds(200));
+        continue;
+      }
       if (!result) return End::interrupted;
       table_.ended(state_, *next, *result);
       state_.add(*next, std::move(*result));
@@ -112,15 +119,23 @@ class SweepProcess {
   std::optional<Cell> choose(const std::vector<Cell>& cells) {
     for (const Cell& cell : cells)
       if (part_.has(cell)) return cell;
-    if (cells.empty() && config_.budget && part_.number == 1) {
-      auto extra = extra_cell(state_);
-      for (; extra; extra = extra_cell(state_)) {
-        auto result = cells_.there(*extra, targets_of(*extra));
-        if (!result) return extra;
-        state_.add(*extra, std::move(*result));
+    return cells.empty() && config_.budget && part_.number == 1 ? extra_cell(state_) : std::nullopt;
+  }
+
+  // Runs of further seeds, which an earlier process with a --budget has added.
+  void take_in_extras() {
+    for (const int64_t batch : state_.settings.batches) {
+      if (state_.settings.horizon) continue;
+      const std::vector<Cell> runs = runs_of(state_, batch, tuning(state_, batch));
+      if (runs.empty()) continue;
+      Cell cell = runs.back();
+      for (++cell.seed;; ++cell.seed) {
+        if (state_.find(cell)) continue;
+        auto result = cells_.there(cell, targets_of(cell));
+        if (!result) break;
+        state_.add(cell, std::move(*result));
       }
     }
-    return std::nullopt;
   }
 
   void wait_for_others(const std::vector<Cell>& cells) {

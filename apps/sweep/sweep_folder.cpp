@@ -50,7 +50,7 @@ void refuse_other_settings(const Config& now, const fs::path& folder) {
 FolderLock my_turn(const fs::path& folder) {
   for (int tries = 0;; ++tries) try {
       return FolderLock(folder / "cells");
-    } catch (const UsageError&) {
+    } catch (const Busy&) {
       if (tries == 500) throw;
       std::this_thread::sleep_for(std::chrono::milliseconds(10));
     }
@@ -90,11 +90,11 @@ fs::path SweepFolder::place(const Config& config) {
 }
 
 SweepFolder::SweepFolder(const Config& config, const SweepPart& part, Device device) : path_(place(config)) {
-  if (fs::exists(path_) && !fs::is_directory(path_))
-    throw UsageError(fmt::format("--out {}: is a file, needs a folder; choose another name", path_.string()));
-  if (fs::exists(path_ / "config.json"))
-    throw UsageError(fmt::format("--out {}: holds a run, and no sweep; choose another folder", path_.string()));
   try {
+    if (fs::exists(path_) && !fs::is_directory(path_))
+      throw UsageError(fmt::format("--out {}: is a file, needs a folder; choose another name", path_.string()));
+    if (fs::exists(path_ / "config.json"))
+      throw UsageError(fmt::format("--out {}: holds a run, and no sweep; choose another folder", path_.string()));
     fs::create_directories(path_ / "cells");
     fs::path locked = path_;
     if (!part.all()) fs::create_directories(locked = path_ / "parts" / fmt::format("{}-of-{}", part.number, part.of));
@@ -103,6 +103,8 @@ SweepFolder::SweepFolder(const Config& config, const SweepPart& part, Device dev
     throw UsageError(
         fmt::format("--out {}: cannot be made: {}; choose another", e.path1().string(), e.code().message()));
   }
+  if (part.all() && fs::exists(path_ / "cells"))  // what failed is tried again
+    for (const auto& cell : fs::directory_iterator(path_ / "cells")) fs::remove(cell.path() / "failure.json");
   if (fs::exists(path_ / "sweep.json")) {
     refuse_other_settings(config, path_);
   } else {
@@ -142,15 +144,17 @@ std::optional<Targets> SweepFolder::targets() const {
   const fs::path file = path_ / "targets.json";
   if (!fs::exists(file)) return std::nullopt;
   const Json json = Json::parse(read_file(file), nullptr, false);
-  CHECK(json.is_object() && json.value("format_version", Json()) == kFormatVersion,
-        "{}: does not hold targets of this version: damaged, or of a newer tapedeck", file.string());
+  if (!json.is_object() || json.value("format_version", Json()) != kFormatVersion)
+    throw Error(
+        fmt::format("{}: does not hold targets of this version: damaged, or of a newer tapedeck", file.string()));
   try {
     Targets out{json.at("metric"), json.at("values"), json.at("source"), ""};
     if (json.at("pilot").is_string()) out.pilot = json.at("pilot");
-    CHECK(!out.values.empty() && out.hash() == json.at("hash").get<std::string>(),
-          "{}: does not fit its hash: targets are fixed before the runs that they judge; put it back, or begin another "
-          "sweep with --targets",
-          file.string());
+    if (out.values.empty() || out.hash() != json.at("hash").get<std::string>())
+      throw Error(
+          fmt::format("{}: does not fit its hash: targets are fixed before the runs that they judge; put it back, or "
+                      "begin another sweep with --targets",
+                      file.string()));
     return out;
   } catch (const Json::exception&) {
     throw Error(fmt::format("{}: lacks a field of targets: put it back", file.string()));

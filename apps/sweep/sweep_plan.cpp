@@ -16,7 +16,9 @@ std::vector<Cell> shuffled(std::vector<Cell> cells) {
 }
 
 // The tuning was with few seeds: what the others take may be more.
-int64_t cap_of_runs(const Tuning& tuned) { return static_cast<int64_t>(std::ceil(4 * tuned.steps)); }
+int64_t cap_of_runs(const Tuning& tuned) {
+  return static_cast<int64_t>(std::ceil(static_cast<double>(cap_factor) * tuned.steps));
+}
 
 std::vector<Cell> with_seeds(const SweepSettings& s, Cell::Purpose purpose, int64_t batch, const Tuning& tuned,
                              int64_t first_seed) {

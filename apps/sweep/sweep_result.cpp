@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <cmath>
 #include <limits>
+#include <set>
 
 #include "apps/sweep/pilot.h"
 #include "engine/check.h"
@@ -104,6 +105,13 @@ void fill_rules(std::vector<SweepSize>& sizes, int64_t reference) {
 TargetFit fit_runs_of(const ScalingRuns& data, const Target& target, uint64_t seed, int draws) {
   TargetFit out{target.value, {}, {}};
   const std::vector<SizeSample> sizes = group_by_size(data.runs);
+  std::set<double> informative;  // an interval from 0 on says nothing of how many steps are too few
+  for (const ScalingRun& run : data.runs)
+    if (run.reached() && run.lower > 0) informative.insert(run.batch);
+  if (can_fit(sizes) && informative.size() < 2) {
+    out.why_none = "nearly all runs reached the target at their first evaluation: a tighter target is wanted";
+    return out;
+  }
   if (can_fit(sizes)) {
     out.fit = fit_runs(data, seed, to_text(target), draws);
     return out;

@@ -51,9 +51,6 @@ void check_together(const Config& c) {
                                  c.parallel, c.part));
   if (c.parallel > 1 && c.budget)
     throw UsageError("--budget and --parallel: the budget is of cells that run one at a time; leave one of them out");
-  for (auto rate = c.rates.begin(); rate != c.rates.end(); ++rate)
-    if (std::find(c.rates.begin(), rate, *rate) != rate)
-      throw UsageError(fmt::format("--rates: {} is given twice; give it once", *rate));
 }
 
 }  // namespace
@@ -68,6 +65,8 @@ SweepSettings sweep_settings(const Config& config, const Problem& problem) {
   out.tuning_seeds = config.preset == "publication" ? 6 : config.preset == "standard" ? 3 : 4;
   for (const double rate : config.rates) out.rates.push_back(rounded_rate(rate));
   std::sort(out.rates.begin(), out.rates.end());
+  if (const auto twice = std::adjacent_find(out.rates.begin(), out.rates.end()); twice != out.rates.end())
+    throw UsageError(fmt::format("--rates: {} is given twice (4 digits count); give it once", *twice));
   const bool plain = config.optimizer == "sgd" || config.optimizer == "momentum" || config.optimizer == "lars";
   out.alpha = plain ? 1 : 0.5;
   out.reference_batch = config.batch * config.accumulate;

@@ -32,7 +32,8 @@ struct SweepSettings {
   bool again = true;
   bool horizon = false;  // see horizon.h; `cap` and `again` have no meaning then
 
-  bool needs_pilot() const { return horizon || !targets || !cap || rates.empty(); }
+  bool finds_targets() const { return !targets || targets->source == "pilot"; }  // also once they are stored
+  bool needs_pilot() const { return horizon || finds_targets() || !cap || rates.empty(); }
   bool tunes() const { return rates.size() != 1; }
 };
 

@@ -30,12 +30,21 @@ bool shared(const Option& option) {
 
 // With a target evaluations are at the steps 1.05^k. A pilot is to have them too, and to run to its cap: its target is
 // one that nothing reaches.
-constexpr Target unreachable{"loss", 1e-300};
+const Target unreachable{"loss", 1e-300};
 
 CellResult failed_result(const std::string& reason, bool out_of_memory) {
   CellResult result;
   result.status = CellResult::Status::failed, result.reason = reason, result.out_of_memory = out_of_memory;
   return result;
+}
+
+// What a process left that was killed as it made the folder: nothing to go on with.
+void remove_half_made(const fs::path& run) {
+  if (!fs::exists(run)) return;
+  const FolderLock alone(run);
+  const fs::path config = run / "config.json";
+  if (fs::exists(config) && Json::accept(read_file(config))) return;
+  for (const auto& entry : fs::directory_iterator(run)) fs::remove_all(entry.path());
 }
 
 // Weights are no part of a result; a sweep would keep hundreds.
@@ -102,27 +111,33 @@ std::vector<std::string> TrainCells::command(const Cell& cell, const std::option
 
 std::optional<CellResult> TrainCells::there(const Cell& cell, const std::optional<Targets>& targets) const {
   const fs::path run = path(cell, targets), failure = run / "failure.json";
-  std::error_code none;
-  const auto when = fs::last_write_time(failure, none);
-  if (none || when < begun_) return read_result(run);
+  if (!fs::exists(failure)) return read_result(run);
   const Json json = Json::parse(read_file(failure), nullptr, false);
-  CHECK(json.is_object(), "{}: holds no JSON object: remove it, and the cell runs again", failure.string());
-  return failed_result(json.value("reason", std::string()), json.value("out_of_memory", false));
+  if (!json.is_object() || !json.value("reason", Json()).is_string())
+    throw Error(
+        fmt::format("{}: does not say why a cell failed: remove it, and the cell runs again", failure.string()));
+  return failed_result(json["reason"], json.value("out_of_memory", Json()) == true);
 }
 
 std::optional<CellResult> TrainCells::run(const Cell& cell, const std::optional<Targets>& targets) const {
   Config one = config(cell, targets);
   const fs::path run = one.out;
   const auto failed = [&](const std::string& reason, bool out_of_memory) {
-    fs::create_directories(run);
-    write_json(run / "failure.json", {{"reason", reason}, {"out_of_memory", out_of_memory}});
+    try {
+      fs::create_directories(run);
+      write_json(run / "failure.json", {{"reason", reason}, {"out_of_memory", out_of_memory}});
+    } catch (const std::exception&) {
+      throw Error(reason);  // a full disk: what was met first says so
+    }
     return failed_result(reason, out_of_memory);
   };
   try {
-    fs::remove(run / "failure.json");
+    remove_half_made(run);
     if (fs::exists(run / "config.json")) one.resume = one.out;
     const Ending end = train_or_go_on(one, problem_, device_);
     if (end.summary.status == "interrupted") return std::nullopt;
+  } catch (const Busy&) {
+    throw;
   } catch (const OutOfMemory& error) {
     return failed(error.what(), true);
   } catch (const std::bad_alloc&) {

@@ -17,12 +17,11 @@ class TrainCells {
   // The words of `tapedeck train` that are the cell; the result is the same.
   std::vector<std::string> command(const Cell& cell, const std::optional<Targets>& targets) const;
 
-  // What an ended cell came to; none where it has not run, or not to its end. A failure counts where it is younger than
-  // this process, which is how parts learn of each other's: a sweep that is begun again tries once more.
+  // What an ended cell came to, also where it failed; none where it has not run, or not to its end.
   std::optional<CellResult> there(const Cell& cell, const std::optional<Targets>& targets) const;
 
   // Runs it, or goes on with it; none where it was interrupted. A failure is a result, and is written down as
-  // failure.json.
+  // failure.json. Throws Busy where another process is at it, and Error where not even a failure can be written down.
   std::optional<CellResult> run(const Cell& cell, const std::optional<Targets>& targets) const;
 
   std::filesystem::path path(const Cell& cell, const std::optional<Targets>& targets) const;
@@ -35,7 +34,6 @@ class TrainCells {
   const Problem& problem_;
   const Device device_;
   const std::filesystem::path folder_;
-  const std::filesystem::file_time_type begun_ = std::filesystem::file_time_type::clock::now();
 };
 
 // What a run folder says of a run that has ended. Throws Error where its files are damaged.

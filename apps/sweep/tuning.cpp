@@ -119,7 +119,7 @@ Tuning tuning(const SweepState& state, int64_t batch) {
   Tuning out;
   if (!s.tunes()) {
     out.rate = s.rates[0];
-    out.steps = s.cap ? static_cast<double>(*s.cap) / 4 : static_cast<double>(steps_by_pilot(state, batch));
+    out.steps = s.cap ? static_cast<double>(*s.cap / cap_factor) : static_cast<double>(steps_by_pilot(state, batch));
     return out;
   }
   Grid grid{state, batch};
