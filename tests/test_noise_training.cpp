@@ -119,7 +119,7 @@ TEST_CASE("noise scale: that of fp16 and bf16 agrees with that of fp32 within th
   }
 }
 
-TEST_CASE("noise scale: every device agrees, and a replayed step measures bitwise what a plain one does") {
+TEST_CASE("noise scale: every device agrees, and a replayed step measures to the bit what a plain one does") {
   // 3,224 examples: an epoch ends in a batch of 424, or in a window of one batch of 600 and one of 224.
   const Settings small = with(mlp, {{"data", "blobs"}, {"hidden", "3"}, {"steps", "1000"}});
   for (const Settings& model :
