@@ -263,7 +263,7 @@ TEST_CASE("summary.json has every field, null where it does not apply") {
   CHECK_EQ(
       keys(out),
       "command model parameters data device precision threads seed batch accumulate steps examples epochs final "
-      "target time step_ms throughput data_wait_ratio flops_per_example gflops peak_gflops memory loss_scale status");
+      "target time step_ms throughput data_wait_ratio flops_per_example gflops peak_gflops memory loss_scale noise_scale reason status");
   CHECK_EQ(keys(out["final"]), "train_loss validation_loss validation_accuracy test_loss test_accuracy");
   CHECK_EQ(keys(out["target"]), "metric value reached step examples seconds seconds_with_eval");
   CHECK_EQ(keys(out["time"]), "data init warmup train eval checkpoint data_wait data_load total");
