@@ -160,7 +160,7 @@ TEST_CASE("resume: every optimizer, precision, schedule and loss goes on bitwise
 }
 
 // Fault: the average of the noise scale begins anew, or a window that a stop has cut counts as one of fewer parts.
-TEST_CASE("resume: the gradient noise scale of a run that goes on is that of the run that never stopped, bitwise") {
+TEST_CASE("resume: the gradient noise scale of a run that goes on is to the bit that of the run that never stopped") {
   compare_with_stops({{"noise-scale", "true"}, {"accumulate", "3"}, {"steps", "60"}});
   Options gpt = with(base, {{"data", "task:copy:length=4,symbols=8"}, {"layers", "1"}, {"heads", "2"}, {"width", "8"}});
   std::erase_if(gpt, [](const Setting& s) { return s.option == "hidden"; });
