@@ -219,6 +219,26 @@ TEST_CASE("sweep: given rates are tried as they are, and one rate is not tuned")
   CHECK(all_of(settings).results.size() == 10);
 }
 
+// Fault: the pilot tries the middle one alone, which diverges here, and takes caps and targets from that.
+TEST_CASE("sweep: the pilot tries each of the given rates and goes by the best, whichever place it has") {
+  SweepState state;
+  state.settings = half_loss({32, 128});
+  state.settings.rates = {0.005, 0.02, 0.08, 0.32, 1.28};
+  const std::vector<Cell> pilots = pilot_cells_needed(state);
+  REQUIRE(pilots.size() == 5);
+  for (size_t i = 0; i < 5; ++i) CHECK(pilots[i].rate == state.settings.rates[i]);
+  for (const Cell& cell : pilots) state.add(cell, MadeUp{}(cell));
+  CHECK(pilot_cells_needed(state).empty());
+  CHECK(best_pilot(state).cell.rate == 0.02);
+  state.targets = state.settings.targets;
+  CHECK(first_cap(state, 32) == cap_factor * 83);  // 20·(1 + 100/32) = 82.5 steps
+
+  for (const Cell& cell : pilots) state.add(cell, diverged());
+  const std::string message = message_of([&] { best_pilot(state); });
+  CHECK(message.find("diverged at each of the given rates") != std::string::npos);
+  CHECK(message.find("other --rates") != std::string::npos);
+}
+
 TEST_CASE("sweep: a larger grid or more seeds add cells and lose none") {
   const SweepState small = all_of(half_loss({8, 32, 128}));
   SweepSettings larger = half_loss({8, 32, 128, 512});

@@ -84,7 +84,8 @@ int64_t planned_cells(const SweepState& state) {
   const SweepSettings& s = state.settings;
   const auto sizes = static_cast<int64_t>(s.batches.size());
   const int64_t rates = !s.tunes() ? 0 : s.rates.empty() ? s.grid_points + 2 : static_cast<int64_t>(s.rates.size());
-  return sizes * (rates * s.tuning_seeds + s.seeds) + (s.again ? s.seeds : 0) + (s.needs_pilot() ? 3 : 0);
+  const int64_t pilots = !s.needs_pilot() ? 0 : s.rates.empty() ? 3 : static_cast<int64_t>(s.rates.size());
+  return sizes * (rates * s.tuning_seeds + s.seeds) + (s.again ? s.seeds : 0) + pilots;
 }
 
 }  // namespace tapedeck

@@ -25,7 +25,7 @@ std::vector<Point> falling(std::span<const EvaluationPoint> curve) {
   CHECK(out.size() >= 8, "the pilot has {} evaluations with a finite loss, and its knee needs 8: more --epochs",
         out.size());
   CHECK(out.back().lowest < out.front().lowest,
-        "the pilot's loss never fell below {:.4g}, where it began: try another --lr, or more --epochs",
+        "the pilot's loss never fell below {:.4g}, where it began: try other rates (--lr or --rates), or more --epochs",
         out.front().lowest);
   return out;
 }

@@ -15,10 +15,11 @@ namespace {
 constexpr double apart = 4;  // neighbouring rates
 constexpr int farthest = 6;  // rates to either side of the first: 4⁶ = 4096 times
 
-Cell pilot_cell(const SweepSettings& s, int place) {
-  const double rate =
-      s.rates.empty() ? rounded_rate(s.reference_rate * std::pow(apart, place)) : s.rates[s.rates.size() / 2];
+Cell pilot_cell(const SweepSettings& s, double rate) {
   return {Cell::Purpose::pilot, s.reference_batch, rate, s.first_seed + tuning_seed, s.pilot_steps};
+}
+Cell pilot_at(const SweepSettings& s, int place) {
+  return pilot_cell(s, rounded_rate(s.reference_rate * std::pow(apart, place)));
 }
 
 // Smaller is better. Runs that reached a given target come before all others, by their steps.
@@ -35,28 +36,35 @@ Merit merit(const SweepSettings& s, const Cell& cell, const CellResult& result) 
   return {true, result.best_loss()};
 }
 
+// What a message advises where no rate was of use.
+const char* other_rates(const SweepSettings& s) { return s.rates.empty() ? "another --lr" : "other --rates"; }
+
 }  // namespace
 
 std::vector<Cell> pilot_cells_needed(const SweepState& state) {
   const SweepSettings& s = state.settings;
   if (!s.needs_pilot()) return {};
-  const Cell first = pilot_cell(s, 0);
+  if (!s.rates.empty()) {
+    std::vector<Cell> all;
+    for (const double rate : s.rates) all.push_back(pilot_cell(s, rate));
+    return missing(state, all);
+  }
+  const Cell first = pilot_at(s, 0);
   if (!state.find(first)) return {first};
-  if (!s.rates.empty()) return {};
   // Outwards from the best so far, until both of its neighbours are known.
-  const auto known = [&](int place) { return state.find(pilot_cell(s, place)); };
+  const auto known = [&](int place) { return state.find(pilot_at(s, place)); };
   int best = 0;
   for (int place = -farthest; place <= farthest; ++place)
     if (const CellResult* result = known(place))
-      if (merit(s, pilot_cell(s, place), *result) < merit(s, pilot_cell(s, best), *known(best))) best = place;
+      if (merit(s, pilot_at(s, place), *result) < merit(s, pilot_at(s, best), *known(best))) best = place;
   std::vector<Cell> cells;
   for (const int place : {best - 1, best + 1})
-    if (std::abs(place) <= farthest && !known(place)) cells.push_back(pilot_cell(s, place));
+    if (std::abs(place) <= farthest && !known(place)) cells.push_back(pilot_at(s, place));
   // Where nothing works at the first rate nor beside it, smaller ones are left to try.
-  const bool hopeless = std::isinf(merit(s, pilot_cell(s, best), *known(best)).value);
+  const bool hopeless = std::isinf(merit(s, pilot_at(s, best), *known(best)).value);
   if (cells.empty() && hopeless)
     for (int place = -2; place >= -farthest && cells.empty(); --place)
-      if (!known(place)) cells.push_back(pilot_cell(s, place));
+      if (!known(place)) cells.push_back(pilot_at(s, place));
   return cells;
 }
 
@@ -74,8 +82,10 @@ Pilot best_pilot(const SweepState& state) {
   const std::string why = worst ? worst->reason : "";
   if (worst && worst->out_of_memory)
     throw OutOfMemory(text("the pilot at batch {}: {}", state.settings.reference_batch, why));
-  throw Error(text("the pilot failed or diverged at every rate that was tried around {} ({}): try another --lr",
-                   state.settings.reference_rate, why));
+  const SweepSettings& s = state.settings;
+  const std::string tried =
+      s.rates.empty() ? text("every rate that was tried around {}", s.reference_rate) : "each of the given rates";
+  throw Error(text("the pilot failed or diverged at {} ({}): try {}", tried, why, other_rates(s)));
 }
 
 Targets choose_targets(const SweepState& state) {
@@ -93,8 +103,8 @@ int64_t steps_by_pilot(const SweepState& state, int64_t batch) {
   const Crossing at = crossing(*pilot.result, target, pilot.cell.steps);
   CHECK(at.reached,
         "the pilot did not reach {} in {} steps of {} examples at any rate that was tried (lowest loss {:.4g} at {}): "
-        "a looser --targets, more --epochs, or another --lr",
-        to_text(target), s.pilot_steps, s.reference_batch, pilot.result->best_loss(), pilot.cell.rate);
+        "a looser --targets, more --epochs, or {}",
+        to_text(target), s.pilot_steps, s.reference_batch, pilot.result->best_loss(), pilot.cell.rate, other_rates(s));
   const double more = std::max(1.0, static_cast<double>(s.reference_batch) / static_cast<double>(batch));
   return static_cast<int64_t>(std::ceil(at.upper * more));
 }

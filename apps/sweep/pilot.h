@@ -1,6 +1,6 @@
 // The pilot: a few runs at the reference batch size with rates 4 times apart, beginning at --lr and going on to the
-// side that is better until neither is. The best of them says around which rate to tune, how many steps a run takes,
-// and, where nobody has said one, what the target is.
+// side that is better until neither is; or one run with each of the given --rates. The best of them says around which
+// rate to tune, how many steps a run takes, and, where nobody has said one, what the target is.
 #pragma once
 #include <optional>
 
