@@ -120,6 +120,7 @@ TEST_CASE("sweep: the planned command lines give the cells that the sweep would 
   const TemporaryFolder folder;
   const Outcome plan = run_tapedeck(plain_sweep + Words{"--plan", "--out", folder / "a"});
   REQUIRE(plan.code == exit_done);
+  CHECK(!fs::exists(folder / "a"));  // a list is all that was asked for
   std::istringstream lines(plan.out);
   int count = 0;
   for (std::string line; std::getline(lines, line); ++count) {
@@ -139,6 +140,30 @@ TEST_CASE("sweep: the planned command lines give the cells that the sweep would 
   for (size_t i = 0; i < 12; ++i)
     CHECK(there.json()["cells"][i]["crossings"][0]["upper"] == alone.json()["cells"][i]["crossings"][0]["upper"]);
   CHECK(there.json()["fit"]["b_crit"] == alone.json()["fit"]["b_crit"]);
+}
+
+TEST_CASE("sweep: a plan of a sweep that is there lists what is left and what failed, and changes nothing") {
+  const TemporaryFolder folder;
+  const Words words = plain_sweep + Words{"--out", folder / "s"};
+  REQUIRE(run_tapedeck(words).code == exit_done);
+  const fs::path one = cells(folder / "s").front(), other = cells(folder / "s").back();
+  fs::remove_all(one);
+  std::ofstream(other / "failure.json") << R"({"format_version": 1, "reason": "no room", "out_of_memory": true})";
+  std::map<fs::path, fs::file_time_type> before, after;
+  const auto take = [&](auto& into) {
+    for (const auto& entry : fs::recursive_directory_iterator(folder.path()))
+      into[entry.path()] = fs::last_write_time(entry.path());
+  };
+  take(before);
+  const Outcome plan = run_tapedeck(words + Words{"--plan"});
+  take(after);
+  CHECK(before == after);
+  CHECK(std::count(plan.out.begin(), plan.out.end(), '\n') == 2);
+  CHECK(contains(plan.out, one.filename().string()));
+  CHECK(contains(plan.out, other.filename().string()));
+  Words wider = words + Words{"--plan"};
+  *std::find(wider.begin(), wider.end(), "8") = "16";
+  CHECK(contains(run_tapedeck(wider).err, "begun with 8"));
 }
 
 TEST_CASE("sweep: two parts on one folder share the cells, and so do cells side by side") {

@@ -58,10 +58,11 @@ class SweepProcess {
   std::vector<Cell> needed() {
     for (;;) {
       std::vector<Cell> cells = cells_needed(state_);
-      if (state_.targets && !folder_.targets()) folder_.store(*state_.targets);
+      if (state_.targets && !folder_.targets() && !config_.plan) folder_.store(*state_.targets);
       bool more = false;
       for (const Cell& cell : cells)
-        if (auto result = cells_.there(cell, targets_of(cell))) state_.add(cell, std::move(*result)), more = true;
+        if (auto result = cells_.there(cell, targets_of(cell)); result && !planned_anew(*result))
+          state_.add(cell, std::move(*result)), more = true;
       if (cells.empty()) take_in_extras();
       if (!more) return cells;
     }
@@ -107,6 +108,11 @@ class SweepProcess {
 
  private:
   void fix_targets(const Targets& targets) { state_.targets = state_.settings.targets = targets; }
+
+  // A sweep forgets the cells that failed as it begins; the list of what it would run has them, and leaves them there.
+  bool planned_anew(const CellResult& result) const {
+    return config_.plan && part_.all() && result.status == CellResult::Status::failed;
+  }
 
   // The pilot that is to say what the targets are has none; nor has a run whose schedule goes on to its end.
   std::optional<Targets> targets_of(const Cell& cell) const {

@@ -95,6 +95,10 @@ SweepFolder::SweepFolder(const Config& config, const SweepPart& part, Device dev
       throw UsageError(fmt::format("--out {}: is a file, needs a folder; choose another name", path_.string()));
     if (fs::exists(path_ / "config.json"))
       throw UsageError(fmt::format("--out {}: holds a run, and no sweep; choose another folder", path_.string()));
+    if (config.plan) {
+      if (fs::exists(path_ / "sweep.json")) refuse_other_settings(config, path_);
+      return;
+    }
     fs::create_directories(path_ / "cells");
     fs::path locked = path_;
     if (!part.all()) fs::create_directories(locked = path_ / "parts" / fmt::format("{}-of-{}", part.number, part.of));

@@ -22,7 +22,7 @@ class SweepFolder {
   // Makes it, or opens it to go on. Throws UsageError where another process works on this part, or where it was begun
   // with other settings, naming the first with both values. More sizes, seeds, rates or time are no other settings.
   // Cells that failed are forgotten, so that they are tried again, but by a part, which may be late and whose others go
-  // by them.
+  // by them. With --plan the folder is only looked at: nothing is made, removed, written or locked.
   SweepFolder(const Config& config, const SweepPart& part, Device device);
 
   const std::filesystem::path& path() const { return path_; }
