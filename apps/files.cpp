@@ -44,6 +44,13 @@ void sync_folder(const fs::path& path) {
   if (!good) failed(path, "written", cause);
 }
 
+// Of what keeps a file from being opened; a full disk is none of the name's fault.
+bool another_name_helps(int cause) {
+  for (const int of_name : {ENOENT, ENOTDIR, EISDIR, EACCES, EPERM, EROFS, ENAMETOOLONG, ELOOP})
+    if (cause == of_name) return true;
+  return false;
+}
+
 fs::path temporary(const fs::path& path) { return path.string() + std::string(unfinished); }
 
 }  // namespace
@@ -66,8 +73,12 @@ void write_file(const fs::path& path, std::string_view bytes) {
 void check_writable(const fs::path& path) {
   std::error_code none;
   const fs::file_status there = fs::status(path, none);
-  CHECK(!fs::is_directory(there), "{}: is a folder: name a file in it", path.string());
+  if (fs::is_directory(there)) throw UsageError(text("{}: is a folder, needs a file; name one in it", path.string()));
   if (fs::exists(there) && !fs::is_regular_file(there)) return;  // a device or pipe is only tried by writing to it
+  if (std::FILE* const file = std::fopen(temporary(path).c_str(), "wb"))
+    std::fclose(file);
+  else if (const int cause = errno; another_name_helps(cause))
+    throw UsageError(text("{}: cannot be written: {}; choose another name", path.string(), std::strerror(cause)));
   write_through(temporary(path), path, "");
   std::remove(temporary(path).c_str());
 }

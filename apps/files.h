@@ -12,7 +12,8 @@ namespace tapedeck {
 // (/dev/stdout) is written in place. Throws Error with path and cause.
 void write_file(const std::filesystem::path& path, std::string_view bytes);
 
-// Whether write_file would find room for a name there, before hours go into what is to be written. Throws Error.
+// Whether write_file would find room for a name there, before hours go into what is to be written. Throws
+// UsageError where another name would help (a folder that is missing, or may not be written to), else Error.
 void check_writable(const std::filesystem::path& path);
 
 // Throws UsageError where a file of this name is there already, unless forced. Devices and pipes are written to.

@@ -240,6 +240,12 @@ TEST_CASE("fit: a page by --out, which replaces pages and nothing else, and a ba
   CHECK_EQ(refused.code, exit_usage);
   CHECK(mentions(refused.err, {"notes.html: is there already, and no page of tapedeck", "--force"}));
   CHECK_EQ(read_file(other), mine);
+  for (const std::string& wrong : {folder.path() + "/none/fit.html", folder.path()}) {
+    const Outcome nowhere = program({"fit", file, "--out", wrong});
+    CHECK_EQ(nowhere.code, exit_usage);
+    CHECK(mentions(nowhere.err, {wrong}));
+    CHECK_EQ(nowhere.out, "");
+  }
   CHECK_EQ(program({"fit", file, "--out", other, "--force"}).code, exit_done);
   CHECK_EQ(read_file(other), text);
 

@@ -240,7 +240,18 @@ TEST_CASE("report: what is no run is refused in a sentence, and nothing is left 
   CHECK(mentions(refusal({"report", here / "run"}, exit_usage), {"config.json", "format_version 3"}));
   make_run(here / "run", until_step_9, "done", 9);
   CHECK(mentions(refusal({"report", here / "run", here / "other.json"}, exit_usage), {"give it alone"}));
-  CHECK(mentions(refusal({"report", here / "run", "--out", here / "none/x/y.html"}, exit_failed), {"y.html"}));
+  for (const char* option : {"--out", "--csv"}) {
+    CHECK(mentions(refusal({"report", here / "run", option, here / "none/y"}, exit_usage),
+                   {"none/y: cannot be written: No such file or directory; choose another name"}));
+    CHECK(
+        mentions(refusal({"report", here / "run", option, here / "empty"}, exit_usage), {"is a folder, needs a file"}));
+    CHECK(mentions(refusal({"report", here / "run", option, here / "text.json"}, exit_usage), {"--force to replace"}));
+  }
+  if (fs::exists("/dev/full")) {  // the name is right, and the disk full
+    const Outcome full = run_tapedeck({"report", here / "run", "--out", "/dev/full"});
+    CHECK(full.code == exit_failed);
+    CHECK(mentions(full.err, {"/dev/full: cannot be written: No space left on device"}));
+  }
   write(here / "run/summary.json", "{\"format_version\": 1, \"steps\": \"many\"}");
   CHECK(mentions(refusal({"report", here / "run"}, exit_failed), {"steps"}));
   CHECK_FALSE(fs::exists(here / "run/report.html"));

@@ -5,7 +5,7 @@
 namespace tapedeck {
 
 // Before anything is computed: a page of ours may be replaced, another file only if forced. Throws UsageError, and
-// Error where nothing can be written.
+// Error where the disk fails.
 void check_page_file(const std::filesystem::path& page, bool force);
 
 }  // namespace tapedeck
