@@ -121,8 +121,9 @@ ScalingFit fit_runs(const ScalingRuns& data, uint64_t seed, const std::string& f
   const std::vector<SizeSample> sizes = group_by_size(data.runs);
   const auto reached =
       std::count_if(sizes.begin(), sizes.end(), [](const SizeSample& size) { return size.reached > 0; });
-  CHECK(can_fit(sizes), "{}: {} batch sizes, and at {} of them a run reached its target; a law needs 3 such sizes",
-        file, sizes.size(), reached);
+  if (!can_fit(sizes))
+    throw UsageError(text("{}: {} batch sizes, and at {} of them a run reached its target; a law needs 3 such sizes",
+                          file, sizes.size(), reached));
   ScalingFit fit;
   fit.data = data, fit.seed = seed;
   fit.law = fit_scaling_law(sizes);

@@ -37,7 +37,7 @@ struct ScalingFit {
   std::vector<std::string> warnings() const;  // one sentence each
 };
 
-// Throws Error where fewer than 3 sizes have a run that reached the target, naming the file.
+// Throws UsageError where fewer than 3 sizes have a run that reached the target, naming the file.
 ScalingFit fit_runs(const ScalingRuns& data, uint64_t seed, const std::string& file, int draws = bootstrap_draws);
 
 // Three digits: "45800", "3.35", "0.000749"; "infinity".

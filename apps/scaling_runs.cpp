@@ -27,33 +27,37 @@ struct Columns {
 };
 
 Columns read_header(CsvReader& reader) {
-  CHECK(reader.next(), "{}: has no lines; wants a line of names such as batch,steps and a run a line below",
-        reader.file());
+  if (!reader.next())
+    throw UsageError(
+        text("{}: has no lines; wants a line of names such as batch,steps and a run a line below", reader.file()));
   Columns columns{.file = reader.file(), .fields = reader.fields().size(), .at = {}};
   const std::vector<std::string> known(kNames.begin(), kNames.end());
   for (size_t i = 0; i < columns.fields; ++i) {
     const std::string name(trimmed(reader.fields()[i]));
-    CHECK(!csv_number(name),
-          "{}: line {}: begins with numbers; the first line must name the columns, such as batch,steps", columns.file,
-          reader.line());
+    if (csv_number(name))
+      throw UsageError(
+          text("{}: line {}: begins with numbers; the first line must name the columns, such as batch,steps",
+               columns.file, reader.line()));
     const auto found = std::find(known.begin(), known.end(), name);
-    CHECK(
-        found != known.end(),
-        "{}: line {}, column {}: \"{}\" is no column of runs, did you mean {}? Known are batch, steps or cost, and, if "
-        "wanted, reached, lower, upper, seconds; leave others out",
-        columns.file, reader.line(), i + 1, printable(name), nearest(name, known));
+    if (found == known.end())
+      throw UsageError(
+          text("{}: line {}, column {}: \"{}\" is no column of runs, did you mean {}? Known are batch, steps or cost, "
+               "and, if wanted, reached, lower, upper, seconds; leave others out",
+               columns.file, reader.line(), i + 1, printable(name), nearest(name, known)));
     std::optional<size_t>& place = columns.at[static_cast<size_t>(found - known.begin())];
-    CHECK(!place, "{}: line {}: columns {} and {} are both called \"{}\"", columns.file, reader.line(), *place + 1,
-          i + 1, name);
+    if (place)
+      throw UsageError(text("{}: line {}: columns {} and {} are both called \"{}\"", columns.file, reader.line(),
+                            *place + 1, i + 1, name));
     place = i;
   }
-  CHECK(columns.at[kBatch], "{}: line {}: has no column \"batch\", the examples of a step", columns.file,
-        reader.line());
-  CHECK(columns.at[kSteps] || columns.at[kCost],
-        "{}: line {}: has no column \"steps\" or \"cost\", what each run took to reach its target", columns.file,
-        reader.line());
-  CHECK(!columns.at[kSteps] || !columns.at[kCost],
-        "{}: line {}: has both \"steps\" and \"cost\", which say the same; leave one out", columns.file, reader.line());
+  if (!columns.at[kBatch])
+    throw UsageError(text("{}: line {}: has no column \"batch\", the examples of a step", columns.file, reader.line()));
+  if (!columns.at[kSteps] && !columns.at[kCost])
+    throw UsageError(text("{}: line {}: has no column \"steps\" or \"cost\", what each run took to reach its target",
+                          columns.file, reader.line()));
+  if (columns.at[kSteps] && columns.at[kCost])
+    throw UsageError(text("{}: line {}: has both \"steps\" and \"cost\", which say the same; leave one out",
+                          columns.file, reader.line()));
   return columns;
 }
 
@@ -62,8 +66,10 @@ class Line {
  public:
   Line(const Columns& columns, const CsvReader& reader) : columns_(columns), reader_(reader) {
     const size_t fields = reader.fields().size();
-    CHECK(fields == columns.fields, "{}: line {} has {} fields, but the first line names {} columns: a comma too {}?",
-          columns.file, reader.line(), fields, columns.fields, fields < columns.fields ? "few" : "many");
+    if (fields != columns.fields)
+      throw UsageError(tapedeck::text("{}: line {} has {} fields, but the first line names {} columns: a comma too {}?",
+                                      columns.file, reader.line(), fields, columns.fields,
+                                      fields < columns.fields ? "few" : "many"));
   }
 
   std::string_view text(size_t column) const {
@@ -73,9 +79,8 @@ class Line {
 
   [[noreturn]] void refuse(size_t column, const char* wanted) const {
     const std::string got = empty(column) ? "is empty" : "\"" + printable(text(column)) + "\"";
-    CHECK(false, "{}: line {}, column \"{}\": {}, wants {}", columns_.file, reader_.line(), kNames[column], got,
-          wanted);
-    std::abort();
+    throw UsageError(tapedeck::text("{}: line {}, column \"{}\": {}, wants {}", columns_.file, reader_.line(),
+                                    kNames[column], got, wanted));
   }
 
   double above_zero(size_t column, const char* wanted) const {
@@ -137,7 +142,7 @@ ScalingRun read_run(const Line& line, bool cost) {
 
 }  // namespace
 
-ScalingRuns read_scaling_runs(const std::string& path) {
+ScalingRuns read_scaling_runs(const std::string& path) try {
   CsvReader reader(path);
   const Columns columns = read_header(reader);
   ScalingRuns out;
@@ -146,8 +151,10 @@ ScalingRuns read_scaling_runs(const std::string& path) {
     out.runs.push_back(read_run(Line(columns, reader), out.cost));
     out.has_seconds = out.has_seconds || out.runs.back().seconds > 0;
   }
-  CHECK(!out.runs.empty(), "{}: names its columns and has no runs below", columns.file);
+  if (out.runs.empty()) throw UsageError(text("{}: names its columns and has no runs below", columns.file));
   return out;
+} catch (const Error& e) {  // also what the reader says is of the file that was named
+  throw UsageError(e.what());
 }
 
 }  // namespace tapedeck

@@ -21,7 +21,7 @@ struct ScalingRuns {
   bool cost = false, has_seconds = false;
 };
 
-// Throws Error naming file, line, column, value and what is wanted.
+// Throws UsageError naming file, line, column, value and what is wanted.
 ScalingRuns read_scaling_runs(const std::string& path);
 
 }  // namespace tapedeck

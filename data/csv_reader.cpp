@@ -56,13 +56,15 @@ bool split_record(std::span<char> text, bool last, std::string_view file, int64_
       quoted = true;
       to = closing_quote(++from, end, doubled);
       if (!last && end - to <= 1) return false;  // the byte after it tells whether it is one
-      CHECK(to < end, "{}: line {}, column {}: a quote is opened and never closed; close it, or remove it", file, line,
-            record.fields.size() + 1);
+      if (to >= end)
+        throw Error(tapedeck::text("{}: line {}, column {}: a quote is opened and never closed; close it, or remove it",
+                                   file, line, record.fields.size() + 1));
       if (doubled) doubled_fields.push_back(record.fields.size());
       p = to + 1;
-      CHECK(p == end || *p == ',' || *p == '\n' || *p == '\r',
+      if (p != end && *p != ',' && *p != '\n' && *p != '\r')
+        throw Error(tapedeck::text(
             "{}: line {}, column {}: \"{}\" stands after a closing quote; write a quote within quotes twice", file,
-            line, record.fields.size() + 1, printable({p, std::find(p, end, '\n')}));
+            line, record.fields.size() + 1, printable({p, std::find(p, end, '\n')})));
     } else {
       while (p < end && *p != ',' && *p != '\n' && *p != '\r') ++p;
       to = p;
@@ -130,8 +132,9 @@ void CsvReader::refill() {
   std::copy(text_.begin() + static_cast<ptrdiff_t>(begin_), text_.begin() + static_cast<ptrdiff_t>(end_),
             text_.begin());
   end_ -= begin_, begin_ = 0;
-  CHECK(end_ < longest_record, "{}: line {}: one record of more than {} bytes: is a quote opened and never closed?",
-        file(), line_, longest_record);
+  if (end_ >= longest_record)
+    throw Error(text("{}: line {}: one record of more than {} bytes: is a quote opened and never closed?", file(),
+                     line_, longest_record));
   const size_t room = std::max<size_t>(1 << 16, end_);
   text_.resize(end_ + room);
   const size_t got = file_.read(reinterpret_cast<uint8_t*>(text_.data()) + end_, room);

@@ -13,10 +13,10 @@ namespace tapedeck {
 
 PackedFile::PackedFile(const std::string& path) : name_(std::filesystem::path(path).filename().string()) {
   std::error_code failed;
-  CHECK(!std::filesystem::is_directory(path, failed), "{}: is a folder, wants a file", path);
-  CHECK(std::filesystem::is_regular_file(path, failed), "{}: no such file", path);
+  if (std::filesystem::is_directory(path, failed)) throw Error(text("{}: is a folder, wants a file", path));
+  if (!std::filesystem::is_regular_file(path, failed)) throw Error(text("{}: no such file", path));
   file_.open(path, std::ios::binary);
-  CHECK(file_, "{}: cannot be opened: check its permissions", path);
+  if (!file_) throw Error(text("{}: cannot be opened: check its permissions", path));
   file_bytes_ = std::filesystem::file_size(path);
 
   if (file_.get() == 0x1F && file_.get() == 0x8B) {
@@ -56,17 +56,17 @@ size_t PackedFile::unpack(uint8_t* out, size_t n) {
   size_t done = 0;
   while (done < n && !finished_) {
     if (z.avail_in == 0) refill();
-    CHECK(z.avail_in > 0,
-          "{}: gzip data is cut short: {} bytes of file unpack to {} bytes and then end; fetch it again", name_,
-          grouped(file_bytes_), grouped(plain_bytes_ + z.total_out));
+    if (z.avail_in == 0)
+      throw Error(text("{}: gzip data is cut short: {} bytes of file unpack to {} bytes and then end; fetch it again",
+                       name_, grouped(file_bytes_), grouped(plain_bytes_ + z.total_out)));
     const size_t room = std::min<size_t>(n - done, std::numeric_limits<uInt>::max());
     z.next_out = out + done;
     z.avail_out = static_cast<uInt>(room);
     const int result = inflate(&z, Z_NO_FLUSH);
     done += room - z.avail_out;
-    CHECK(result == Z_OK || result == Z_STREAM_END,
-          "{}: gzip data is damaged after {} unpacked bytes ({}); fetch it again", name_,
-          grouped(plain_bytes_ + z.total_out), z.msg ? z.msg : "unknown error");
+    if (result != Z_OK && result != Z_STREAM_END)
+      throw Error(text("{}: gzip data is damaged after {} unpacked bytes ({}); fetch it again", name_,
+                       grouped(plain_bytes_ + z.total_out), z.msg ? z.msg : "unknown error"));
     if (result == Z_STREAM_END) end_member();
   }
   return done;
@@ -79,9 +79,9 @@ void PackedFile::end_member() {
   if (z.avail_in < 2) refill();
   finished_ = z.avail_in == 0;
   if (finished_) return;
-  CHECK(z.avail_in >= 2 && z.next_in[0] == 0x1F && z.next_in[1] == 0x8B,
-        "{}: {} bytes follow the end of the gzip data at byte {}; fetch it again", name_,
-        grouped(file_bytes_ - packed_bytes_), grouped(packed_bytes_));
+  if (z.avail_in < 2 || z.next_in[0] != 0x1F || z.next_in[1] != 0x8B)
+    throw Error(text("{}: {} bytes follow the end of the gzip data at byte {}; fetch it again", name_,
+                     grouped(file_bytes_ - packed_bytes_), grouped(packed_bytes_)));
   CHECK(inflateReset(&z) == Z_OK, "{}: zlib cannot go on unpacking", name_);
 }
 

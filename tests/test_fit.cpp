@@ -140,13 +140,32 @@ TEST_CASE("fit: a file that is none of runs is refused by line, column and value
   CHECK(mentions(field("8,100,yes,,,0\n"), {"column \"seconds\"", "\"0\"", "above 0, or nothing"}));
 }
 
+// Fault: a message for the writer of a file that ends in a place of our source.
+TEST_CASE("fit: a bad file is wrong usage, said in a line without a place in the source") {
+  const TemporaryFolder folder;
+  for (const char* bad :
+       {"", "8,100\n", "batch,step\n8,100\n", "batch,steps\n", "batch,steps\n8\n", "batch,steps\n8,many\n",
+        "batch,steps\n8,\"100\n", "batch,steps\n8,\"1\"00\n", "batch,steps\n8,100\n16,90\n"}) {
+    CAPTURE(bad);
+    const Outcome refused = program({"fit", written(folder, bad)});
+    CHECK_EQ(refused.code, exit_usage);
+    CHECK_EQ(refused.out, "");
+    CHECK(contains(refused.err, "runs.csv: "));
+    CHECK_FALSE(contains(refused.err, "(at "));
+    CHECK_EQ(std::count(refused.err.begin(), refused.err.end(), '\n'), 1);
+  }
+  const Outcome missing = program({"fit", folder.path() + "/none.csv"});
+  CHECK_EQ(missing.code, exit_usage);
+  CHECK(contains(missing.err, "none.csv: no such file\n"));
+  CHECK_EQ(program({"fit", folder.path()}).code, exit_usage);
+}
+
 TEST_CASE("fit: too few sizes, a missing file and a missing argument are refused with exit codes") {
   const TemporaryFolder folder;
   const Outcome two = program({"fit", written(folder, "batch,steps\n" + lines({8, 16}))});
-  CHECK_EQ(two.code, exit_failed);
+  CHECK_EQ(two.code, exit_usage);
   CHECK(mentions(two.err, {"runs.csv", "2 batch sizes", "a law needs 3 such sizes"}));
   CHECK_EQ(two.out, "");
-  CHECK_EQ(program({"fit", folder / "none.csv"}).code, exit_failed);
   const Outcome none = program({"fit"});
   CHECK_EQ(none.code, exit_usage);
   CHECK(mentions(none.err, {"file is missing"}));
