@@ -1,5 +1,6 @@
-// tapedeck report PATH…: one page of HTML that needs nothing else, of a run, a repeat, several runs laid over each
-// other, a folder of runs, a sweep, or a document that compare, profile or bench saved. What the pages say: pages/.
+// tapedeck report PATH…: one page of HTML that needs nothing else, of a run, a repeat or a sweep, of several of them
+// laid over each other, of a folder of them, or of a document that compare, profile or bench saved. What the pages say:
+// pages/.
 #include <fmt/format.h>
 
 #include <algorithm>
@@ -14,6 +15,7 @@
 #include "apps/pages/run_table.h"
 #include "apps/pages/run_text.h"
 #include "apps/pages/sweep_page.h"
+#include "apps/pages/sweeps_page.h"
 #include "apps/record.h"
 #include "engine/check.h"
 
@@ -23,14 +25,12 @@ namespace {
 namespace fs = std::filesystem;
 
 struct Report {
-  std::string kind;  // "run", "repeat", "runs", "list", "sweep", "compare", "profile", "bench"
+  std::string kind;  // "run", "repeat", "runs", "list", "sweep", "sweeps", "compare", "profile", "bench"
   std::string page = {};
   Table table = {};  // for CSV
   std::string markdown = {};
   Json document = {};
 };
-
-bool is_sweep(const fs::path& folder) { return fs::exists(folder / "sweep.json"); }
 
 // A link to a folder, or to the page that is in it already.
 std::string link_to(const fs::path& folder, const fs::path& page) {
@@ -84,18 +84,20 @@ Report report_of_list(const fs::path& folder, const fs::path& page) {
     if (entry.is_directory() && (holds_group(entry.path()) || is_sweep(entry.path()))) inside.push_back(entry.path());
   std::sort(inside.begin(), inside.end());
   Groups groups;
-  std::vector<std::string> links, left_out;
+  Sweeps sweeps;
+  std::vector<std::string> links, sweep_links, left_out;
   for (const fs::path& path : inside) try {
       if (is_sweep(path)) {
-        left_out.push_back(fmt::format("{} is a sweep, which has a page of its own.", path.filename().string()));
-        continue;
+        sweeps.push_back(read_sweep(path));
+        sweep_links.push_back(link_to(path, page));
+      } else {
+        groups.push_back(read_group(path));
+        links.push_back(link_to(path, page));
       }
-      groups.push_back(read_group(path));
-      links.push_back(link_to(path, page));
     } catch (const Error& e) {  // the others are listed all the same
       left_out.push_back(fmt::format("Left out: {}.", e.what()));
     }
-  if (groups.empty())
+  if (groups.empty() && sweeps.empty())
     throw UsageError(
         inside.empty()
             ? fmt::format("{}: holds no run (there is no config.json), and no folder in it does", folder.string())
@@ -103,9 +105,14 @@ Report report_of_list(const fs::path& folder, const fs::path& page) {
                           left_out.front()));
   Report r{.kind = "list"};
   const std::string name = fs::absolute(folder / "").lexically_normal().parent_path().filename().string();
-  r.page = list_page(name, groups, links, left_out);
-  r.table = full_table(groups), r.markdown = markdown_of(runs_table(groups));
-  r.document = {{"runs", runs_json(groups)}, {"left_out", left_out}};
+  const Table of_sweeps = sweep_list(sweeps, sweep_links);
+  r.page = list_page(name, groups, links, of_sweeps, left_out);
+  r.table = groups.empty() ? of_sweeps : full_table(groups);
+  if (!groups.empty()) r.markdown = markdown_of(runs_table(groups));
+  if (!sweeps.empty()) r.markdown += (groups.empty() ? "" : "\n") + markdown_of(of_sweeps);
+  r.document = {{"runs", runs_json(groups)}, {"sweeps", Json::array()}, {"left_out", left_out}};
+  for (const SweepRecord& sweep : sweeps)
+    r.document["sweeps"].push_back({{"name", sweep.name}, {"document", sweep.summary}});
   return r;
 }
 
@@ -132,15 +139,24 @@ Report report_of_document(const fs::path& file) {
 }
 
 Report report_of_sweep(const fs::path& folder) {
-  if (!fs::exists(folder / "summary.json"))
-    throw UsageError(
-        fmt::format("{}: is a sweep without a summary.json yet; run it again to go on with it", folder.string()));
-  const Json summary = read_document(folder / "summary.json");
+  const SweepRecord sweep = read_sweep(folder);
   Report r{.kind = "sweep"};
-  r.page = sweep_page(summary, fs::exists(folder / "machine.json") ? read_document(folder / "machine.json") : Json());
-  r.table = bench_table(list_at(summary, "cells"));
-  r.markdown = document_lead(summary) + "\n\n" + markdown_of(bench_table(list_at(summary, "sizes")));
-  r.document = {{"document", summary}};
+  r.page = sweep_page(sweep.summary, sweep.machine);
+  r.table = bench_table(list_at(sweep.summary, "cells"));
+  r.markdown = document_lead(sweep.summary) + "\n\n" + markdown_of(bench_table(list_at(sweep.summary, "sizes")));
+  r.document = {{"document", sweep.summary}};
+  return r;
+}
+
+Report report_of_sweeps(const std::vector<std::string>& paths) {
+  Sweeps sweeps;
+  for (const std::string& path : paths) sweeps.push_back(read_sweep(path));
+  Report r{.kind = "sweeps"};
+  r.page = sweeps_page(sweeps);
+  r.table = sweeps_table(sweeps);
+  for (const std::string& sentence : sweeps_sentences(sweeps)) r.markdown += sentence + "\n";
+  r.markdown += "\n" + markdown_of(r.table);
+  r.document = sweeps_json(sweeps);
   return r;
 }
 
@@ -151,9 +167,12 @@ Report report_of(const std::vector<std::string>& paths, const fs::path& page) {
   if (paths.size() == 1 && !fs::is_directory(only)) return report_of_document(only);
   if (paths.size() == 1 && is_sweep(only)) return report_of_sweep(only);
   if (paths.size() == 1 && !holds_group(only)) return report_of_list(only, page);
+  if (std::all_of(paths.begin(), paths.end(), is_sweep)) return report_of_sweeps(paths);
   Groups groups;
   for (const std::string& path : paths) {
-    if (!fs::is_directory(path) || is_sweep(path))
+    if (is_sweep(path))
+      throw UsageError(fmt::format("{}: is a sweep, which is laid over other sweeps alone; give the runs apart", path));
+    if (!fs::is_directory(path))
       throw UsageError(fmt::format("{}: is no run, and has a page of its own: give it alone", path));
     groups.push_back(read_group(path));
   }

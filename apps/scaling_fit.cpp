@@ -14,10 +14,12 @@ namespace tapedeck {
 namespace {
 
 std::vector<SizeRow> size_rows(const ScalingRuns& data, const ScalingLaw& law) {
-  std::map<double, std::vector<double>> by_size, middles;  // infinite where missed
+  constexpr double infinity = std::numeric_limits<double>::infinity();
+  std::map<double, std::vector<double>> by_size, middles, by_clock;  // infinite where missed
   for (const ScalingRun& run : data.runs) {
-    by_size[run.batch].push_back(run.reached() ? run.steps : std::numeric_limits<double>::infinity());
+    by_size[run.batch].push_back(run.reached() ? run.steps : infinity);
     middles[run.batch].push_back(run.middle());
+    if (run.seconds > 0 || !run.reached()) by_clock[run.batch].push_back(run.reached() ? run.seconds : infinity);
   }
   std::vector<SizeRow> rows;
   for (const auto& [batch, steps] : by_size) {
@@ -32,6 +34,10 @@ std::vector<SizeRow> size_rows(const ScalingRuns& data, const ScalingLaw& law) {
                    .residual = std::nullopt};
     if (const auto interval = median_interval(steps))
       row.interval = Bounds{interval->low * unit, interval->high * unit};
+    if (const std::vector<double>& seconds = by_clock[batch]; data.has_seconds && seconds.size() == steps.size()) {
+      row.seconds = median(seconds);
+      if (const auto interval = median_interval(seconds)) row.seconds_interval = Bounds{interval->low, interval->high};
+    }
     if (std::isfinite(row.median)) row.residual = std::log(median(middles[batch]) / law.steps(batch));
     rows.push_back(row);
   }

@@ -18,6 +18,9 @@ struct SizeRow {
   std::optional<Bounds> interval;  // exact 95 % interval of the median; none for n <= 5
   double fitted;                   // the law's
   std::optional<double> residual;  // log(median/fitted), of the middles of intervals; none where most runs missed
+  // Seconds to the target, those of runs that missed infinite; none unless all of them are known.
+  std::optional<double> seconds = std::nullopt;
+  std::optional<Bounds> seconds_interval = std::nullopt;
 };
 
 struct ScalingFit {

@@ -105,6 +105,13 @@ std::string time_text(const ScalingFit& fit) {
 Json number(double x) { return std::isfinite(x) ? Json(x) : Json(); }
 Json bounds_json(const Bounds& bounds) { return {{"low", number(bounds.low)}, {"high", number(bounds.high)}}; }
 
+Json seconds_json(const SizeRow& row) {
+  if (!row.seconds) return {};
+  return {{"median", number(*row.seconds)},
+          {"low", row.seconds_interval ? number(row.seconds_interval->low) : Json()},
+          {"high", row.seconds_interval ? number(row.seconds_interval->high) : Json()}};
+}
+
 Json row_json(const SizeRow& row) {
   return {{"batch", row.batch},
           {"n", row.n},
@@ -113,7 +120,8 @@ Json row_json(const SizeRow& row) {
           {"low", row.interval ? number(row.interval->low) : Json()},
           {"high", row.interval ? number(row.interval->high) : Json()},
           {"fitted", number(row.fitted)},
-          {"log_residual", row.residual ? Json(*row.residual) : Json()}};
+          {"log_residual", row.residual ? Json(*row.residual) : Json()},
+          {"seconds", seconds_json(row)}};
 }
 
 Json time_json(const TimeLaw& t, const ScalingLaw& law) {

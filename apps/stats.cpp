@@ -158,6 +158,16 @@ std::optional<RatioInterval> unpaired_ratio(std::span<const double> a, std::span
                        static_cast<int>(std::min(a.size(), b.size()))};
 }
 
+IntervalEstimate ratio_of_estimates(const IntervalEstimate& a, const IntervalEstimate& b) {
+  for (const IntervalEstimate& x : {a, b})
+    CHECK(0 < x.value && std::isfinite(x.value) && 0 <= x.low && x.low <= x.value && x.value <= x.high,
+          "ratio_of_estimates: {} in [{}, {}], needs 0 <= low <= value <= high", x.value, x.low, x.high);
+  const double ratio = a.value / b.value;
+  const double down = std::hypot(std::log(a.value / a.low), std::log(b.high / b.value));
+  const double up = std::hypot(std::log(a.high / a.value), std::log(b.value / b.low));
+  return {ratio, ratio * std::exp(-down), ratio * std::exp(up)};
+}
+
 std::optional<double> expected_running_time(std::span<const double> seconds_spent, int reached) {
   if (reached == 0) return std::nullopt;
   return std::accumulate(seconds_spent.begin(), seconds_spent.end(), 0.0) / reached;

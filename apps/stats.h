@@ -49,6 +49,15 @@ std::optional<RatioInterval> paired_ratio(std::span<const double> a, std::span<c
 // has fewer than 2.
 std::optional<RatioInterval> unpaired_ratio(std::span<const double> a, std::span<const double> b);
 
+struct IntervalEstimate {  // with its 95 % interval, of which an end may be 0 or infinite
+  double value, low, high;
+  bool covers(double x) const { return low <= x && x <= high; }
+};
+// a over b, both positive, where the two are independent and their intervals are all that is known: the distances from
+// the logs of an estimate to the ends of its interval add up in squares, each on its own side [Zou & Donner 2008,
+// Statistics in Medicine 27, "MOVER"].
+IntervalEstimate ratio_of_estimates(const IntervalEstimate& a, const IntervalEstimate& b);
+
 // Expected running time: seconds of all runs, those that missed included, over the number that reached; none if 0 did.
 std::optional<double> expected_running_time(std::span<const double> seconds_spent, int reached);
 

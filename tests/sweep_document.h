@@ -53,7 +53,12 @@ inline Json made_up_fit(const std::vector<int>& batches) {
               {"band", Json::array()}};
   for (const int batch : batches) {
     Json row = middle(law_of(batch), 6);
-    row.update(Json{{"batch", batch}, {"n", 6}, {"reached", 6}, {"fitted", law_of(batch)}, {"log_residual", 0.01}});
+    row.update(Json{{"batch", batch},
+                    {"n", 6},
+                    {"reached", 6},
+                    {"fitted", law_of(batch)},
+                    {"log_residual", 0.01},
+                    {"seconds", middle(law_of(batch) * step_ms(batch) / 1000, 6)}});
     fit["rows"].push_back(row);
     fit["band"].push_back({{"batch", batch}, {"low", 0.9 * law_of(batch)}, {"high", 1.1 * law_of(batch)}});
   }

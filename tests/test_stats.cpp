@@ -7,6 +7,7 @@
 
 #include <cmath>
 #include <limits>
+#include <random>
 #include <vector>
 
 using namespace tapedeck;
@@ -146,6 +147,43 @@ TEST_CASE("ratio without pairs: geometric means, and Welch's interval of the log
   CHECK_FALSE(unpaired_ratio(a, std::vector<double>{1}));
   CHECK_EQ(unpaired_ratio(std::vector<double>{2, 2}, std::vector<double>{1, 1})->low, doctest::Approx(2));
   CHECK_THROWS_AS(unpaired_ratio(a, std::vector<double>{1, 0}), Error);
+}
+
+TEST_CASE("ratio of two estimates: the sides of their intervals add up in squares") {
+  const auto e = [](double x) { return std::exp(x); };
+  const IntervalEstimate a = {e(2), e(2 - 0.3), e(2 + 0.6)}, b = {e(1), e(1 - 0.8), e(1 + 0.4)};
+  const IntervalEstimate ratio = ratio_of_estimates(a, b);
+  CHECK_EQ(ratio.value, doctest::Approx(e(1)));
+  CHECK_EQ(ratio.low, doctest::Approx(e(1 - 0.5)));   // 0.3 below a, 0.4 above b
+  CHECK_EQ(ratio.high, doctest::Approx(e(1 + 1.0)));  // 0.6 above a, 0.8 below b
+  const IntervalEstimate same = ratio_of_estimates(a, a);
+  CHECK(same.covers(1));
+  CHECK_FALSE(ratio.covers(1));
+  // An end that is not known leaves one end of the ratio open.
+  const IntervalEstimate open = {1, 0.5, std::numeric_limits<double>::infinity()};
+  CHECK_EQ(ratio_of_estimates(open, b).high, std::numeric_limits<double>::infinity());
+  CHECK_EQ(ratio_of_estimates(b, open).low, 0);
+  CHECK_EQ(ratio_of_estimates(open, {1, 0, 2}).high, std::numeric_limits<double>::infinity());
+  CHECK_THROWS_AS(ratio_of_estimates({1, 2, 3}, a), Error);
+  CHECK_THROWS_AS(ratio_of_estimates(a, {0, 0, 1}), Error);
+}
+
+TEST_CASE("ratio of two estimates: covers the truth in 95 % where their logs are normal") {
+  std::mt19937_64 random(7);
+  std::normal_distribution<double> normal;
+  const double spread[] = {0.1, 0.25};
+  int covered = 0;
+  constexpr int times = 4000;
+  for (int i = 0; i < times; ++i) {
+    IntervalEstimate estimates[2];
+    for (int k : {0, 1}) {
+      const double log = spread[k] * normal(random), half = 1.959964 * spread[k];
+      estimates[k] = {std::exp(log), std::exp(log - half), std::exp(log + half)};
+    }
+    covered += ratio_of_estimates(estimates[0], estimates[1]).covers(1);
+  }
+  CHECK(covered > 0.94 * times);
+  CHECK(covered < 0.96 * times);
 }
 
 TEST_CASE("expected running time counts the seconds of runs that missed") {

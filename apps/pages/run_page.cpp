@@ -117,9 +117,13 @@ std::string overlay_page(const Groups& groups) {
 }
 
 std::string list_page(const std::string& name, const Groups& groups, const std::vector<std::string>& links,
-                      const std::vector<std::string>& left_out) {
+                      const Table& sweeps, const std::vector<std::string>& left_out) {
+  const auto count = [](size_t n, const char* one) { return fmt::format("{} {}{}", n, one, n == 1 ? "" : "s"); };
   std::string body = heading(1, name);
-  body += paragraph(fmt::format("{} {} of runs.", groups.size(), groups.size() == 1 ? "folder" : "folders"), "lead");
+  body += paragraph(sweeps.rows.empty() ? fmt::format("{} of runs.", count(groups.size(), "folder"))
+                                        : fmt::format("{} of runs, {}.", count(groups.size(), "folder"),
+                                                      count(sweeps.rows.size(), "sweep")),
+                    "lead");
   body += warnings(left_out);
   Table table{{"run", "what", "status", "to target", "steps", "validation", "processor"}, {}};
   for (size_t g = 0; g < groups.size(); ++g) {
@@ -167,7 +171,8 @@ std::string list_page(const std::string& name, const Groups& groups, const std::
               ? machine["processor"].get<std::string>()
               : "unknown"}});
   }
-  body += html_table(table);
+  if (!groups.empty()) body += html_table(table);
+  if (!sweeps.rows.empty()) body += heading(2, "Sweeps of batch sizes") + html_table(sweeps);
   return html_page(name, body + footer());
 }
 

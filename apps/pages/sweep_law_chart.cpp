@@ -105,6 +105,8 @@ SizeAxis::SizeAxis(const std::vector<SizeMiddle>& sizes, const LawFigures& law) 
   low /= 1.3, high *= 1.3;
 }
 
+void SizeAxis::widen(const SizeAxis& other) { low = std::fmin(low, other.low), high = std::fmax(high, other.high); }
+
 Axis SizeAxis::axis() const {
   Axis out{.title = "batch size, examples a step", .scale = Scale::log2};
   if (!std::isnan(low)) out.low = low, out.high = high;
@@ -169,6 +171,17 @@ void fix_height(Chart& chart) {
         if (std::isfinite(y) && y > 0) low = std::fmin(low, y), high = std::fmax(high, y);
   }
   if (!std::isnan(low)) chart.y.low = low / 1.4, chart.y.high = high * 1.6;
+}
+
+void fit_to_estimates(Chart& chart) {
+  constexpr double runs_away = 20;
+  double low = NAN, high = NAN;
+  for (const Series& s : chart.series)
+    for (const Point& p : s.points) {
+      low = std::fmin(low, std::fmin(p.y, p.low > 0 ? std::fmax(p.low, p.y / runs_away) : NAN));
+      high = std::fmax(high, std::fmax(p.y, std::isfinite(p.high) ? std::fmin(p.high, p.y * runs_away) : NAN));
+    }
+  if (!std::isnan(low)) chart.y.low = low / 1.3, chart.y.high = high * 1.3;
 }
 
 // At the plot's top, whatever they came to.

@@ -19,6 +19,7 @@ std::vector<SizeMiddle> middles_of_fit(const Json& fit);  // examples: batch tim
 // that is no more than 4 times beyond them. Empty ends where there is no size.
 struct SizeAxis {
   SizeAxis(const std::vector<SizeMiddle>& sizes, const LawFigures& law);
+  void widen(const SizeAxis& other);  // to the sizes of both
   Axis axis() const;
   std::vector<double> grid(int n = 60) const;  // for curves; empty where there is no size
   double low = NAN, high = NAN;
@@ -42,5 +43,7 @@ void add_curve(Chart& chart, const SizeAxis& sizes, const std::string& name, int
 // B_crit as a line, its interval as a band over the whole height; ends of the y axis from what was added.
 void add_critical_size(Chart& chart, const SizeAxis& sizes, const LawFigures& law);
 void fix_height(Chart& chart);
+void fit_to_estimates(
+    Chart& chart);  // the y axis to all points and their intervals; ends that run away stretch nothing
 
 }  // namespace tapedeck

@@ -57,7 +57,27 @@ std::string cells_tile(const Json& summary) {
                           reached, time_text(number_in(summary, {"time", "cells_seconds"}))));
 }
 
-std::string setting(const Json& summary) {
+std::string looser_laws(const Json& summary) {
+  const Json& fits = list_in(summary, {"fits"});
+  if (fits.size() < 2) return "";
+  Table table{{"target", "B_crit", "95 % interval", "Smin", "Emin", "verdict"}, {}};
+  for (const Json& entry : fits) {
+    const Json& fit = part_of(entry, {"fit"});
+    const LawFigures law(fit);
+    const auto number = [](const std::string& text) { return TableCell{.text = text, .number = true}; };
+    table.rows.push_back({number(short_number(number_in(entry, {"target"}))),
+                          number(digits(law.b_crit)),
+                          number(range_text(law.low, law.high)),
+                          number(digits(law.smin)),
+                          number(digits(law.emin)),
+                          {law.there() ? text_in(fit, {"verdict"}) : "no law: " + text_in(entry, {"why_none"})}});
+  }
+  return html_table(table, "The law for each target, the loosest first.");
+}
+
+}  // namespace
+
+std::string sweep_setting(const Json& summary) {
   std::vector<std::pair<std::string, std::string>> rows;
   const auto add = [&](const char* name, std::string value) {
     if (!value.empty() && value != "n/a") rows.emplace_back(name, std::move(value));
@@ -85,26 +105,6 @@ std::string setting(const Json& summary) {
   return facts(rows);
 }
 
-std::string looser_laws(const Json& summary) {
-  const Json& fits = list_in(summary, {"fits"});
-  if (fits.size() < 2) return "";
-  Table table{{"target", "B_crit", "95 % interval", "Smin", "Emin", "verdict"}, {}};
-  for (const Json& entry : fits) {
-    const Json& fit = part_of(entry, {"fit"});
-    const LawFigures law(fit);
-    const auto number = [](const std::string& text) { return TableCell{.text = text, .number = true}; };
-    table.rows.push_back({number(short_number(number_in(entry, {"target"}))),
-                          number(digits(law.b_crit)),
-                          number(range_text(law.low, law.high)),
-                          number(digits(law.smin)),
-                          number(digits(law.emin)),
-                          {law.there() ? text_in(fit, {"verdict"}) : "no law: " + text_in(entry, {"why_none"})}});
-  }
-  return html_table(table, "The law for each target, the loosest first.");
-}
-
-}  // namespace
-
 std::string sweep_page(const Json& summary, const Json& machine) {
   const Json& fit = part_of(summary, {"fit"});
   const Json& fits = list_in(summary, {"fits"});
@@ -129,7 +129,7 @@ std::string sweep_page(const Json& summary, const Json& machine) {
   body += heading(2, "The same twice") + again_words(summary);
   body += heading(2, "Cells") + broken_cells(summary) + cells_table(summary);
   body += heading(2, "Checklist") + checklist_html(sweep_checklist(summary, machine));
-  body += heading(2, "Provenance") + setting(summary) + machine_html(machine);
+  body += heading(2, "Provenance") + sweep_setting(summary) + machine_html(machine);
   return html_page(title, body + footer());
 }
 
@@ -149,7 +149,8 @@ std::string fit_page(const Json& document) {
   const std::vector<SizeMiddle> sizes = middles_of_fit(fit);
   std::string body = heading(1, title) + paragraph(fit_sentence(document), "lead");
   body += "<div class=\"tiles\">\n" + law_tiles(fit, "") + time_tile(fit) + "</div>\n" + fit_warnings(fit);
-  body += chart_figure(steps_chart(sizes, {}, fit)) + beside({chart_figure(examples_chart(sizes, {}, fit))});
+  body += chart_figure(steps_chart(sizes, {}, fit)) +
+          beside({chart_figure(examples_chart(sizes, {}, fit)), time_figure_of_fit(fit)});
   body += heading(2, "Sizes") + rows_table(fit);
   body += heading(2, "The law") + law_facts(fit) + four_definitions(fit);
   return html_page(title, body + footer());

@@ -9,6 +9,7 @@
 namespace tapedeck {
 
 std::string sweep_page(const Json& summary, const Json& machine);
+std::string sweep_setting(const Json& summary);  // what the result is a result of, as facts
 std::string fit_page(const Json& document);
 std::string fit_sentence(const Json& document);  // what a person may quote; "" where there is no critical size
 

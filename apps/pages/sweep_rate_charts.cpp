@@ -115,15 +115,8 @@ std::string targets_figure(const Json& summary) {
   chart.note = "With its 95 % interval." + none;
   chart.x = {.title = "target, validation " + text_in(summary, {"targets", "metric"})};
   chart.y = {.title = "B_crit, examples", .scale = Scale::log};
-  // Interval ends that run away stretch nothing.
-  double low = NAN, high = NAN;
-  for (const Point& p : s.points) low = std::fmin(low, p.y), high = std::fmax(high, p.y);
-  for (const Point& p : s.points) {
-    if (p.low > 0) low = std::fmin(low, std::fmax(p.low, p.y / 20));
-    if (std::isfinite(p.high)) high = std::fmax(high, std::fmin(p.high, p.y * 20));
-  }
-  if (!std::isnan(low)) chart.y.low = low / 1.3, chart.y.high = high * 1.3;
   if (!s.points.empty()) chart.series.push_back(s);
+  fit_to_estimates(chart);
   return chart_figure(chart);
 }
 

@@ -66,14 +66,22 @@ LawFigures::LawFigures(const Json& fit)
   if (std::isnan(high)) high = std::isnan(low) ? NAN : INFINITY;
 }
 
-std::vector<CountedRun> counted_runs(const Json& summary) {
+// Null where there is none.
+static const Json& crossing_at(const Json& cell, double target) {
+  static const Json nothing;
+  const Json& crossings = list_in(cell, {"crossings"});
+  for (const Json& at : crossings)
+    if (number_in(at, {"target"}) == target) return at;
+  return std::isnan(target) && !crossings.empty() ? crossings.back() : nothing;
+}
+
+std::vector<CountedRun> counted_runs(const Json& summary, double target) {
   using End = CountedRun::End;
   std::vector<CountedRun> out;
   for (const Json& cell : list_in(summary, {"cells"})) {
     const std::string purpose = text_in(cell, {"purpose"}), status = text_in(cell, {"status"});
     if (purpose != "run" || status == "failed") continue;
-    const Json& crossings = list_in(cell, {"crossings"});
-    const Json& at = crossings.empty() ? Json() : crossings.back();
+    const Json& at = crossing_at(cell, target);
     CountedRun run{End::missed,
                    number_in(cell, {"batch"}),
                    number_in(cell, {"seed"}),

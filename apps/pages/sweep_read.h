@@ -38,7 +38,7 @@ struct LawFigures {  // of fit_json(); NaN for what is not there
   double seconds_a_step(double batch) const { return fixed + per_example * batch; }
 };
 
-// A run that the report counts (neither pilot nor tuning), for the tightest target.
+// A run that the report counts (neither pilot nor tuning), at a target.
 struct CountedRun {
   enum class End : uint8_t { reached, missed, diverged };
   End end;
@@ -47,7 +47,7 @@ struct CountedRun {
   double noise;                     // its noise scale, where that is resolved
   std::string title;                // "seed 3: reached at step 120"
 };
-std::vector<CountedRun> counted_runs(const Json& summary);
+std::vector<CountedRun> counted_runs(const Json& summary, double target = NAN);  // NaN: the tightest
 
 std::string digits(double x);                                         // "79.4", "n/a", "without end"
 std::string range_text(double low, double high);                      // "45.4 to 185"; "" where there is none

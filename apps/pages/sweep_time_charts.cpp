@@ -1,5 +1,7 @@
 #include <fmt/format.h>
 
+#include <algorithm>
+
 #include "apps/pages/html.h"
 #include "apps/pages/sweep_charts.h"
 
@@ -10,9 +12,10 @@ SizeAxis axis_of(const Json& summary) {
   return SizeAxis(middles_of_sweep(summary), LawFigures(part_of(summary, {"fit"})));
 }
 
-std::vector<Measured> seconds_of_sizes(const Json& summary) {
+// Of a sweep's sizes or of a fit's rows.
+std::vector<Measured> medians_of_seconds(const Json& sizes) {
   std::vector<Measured> out;
-  for (const Json& size : list_in(summary, {"sizes"})) {
+  for (const Json& size : sizes) {
     const double batch = number_in(size, {"batch"});
     const Middle m = middle_in(part_of(size, {"seconds"}));
     if (!(batch > 0) || !m.there()) continue;
@@ -36,6 +39,20 @@ void add_best_sizes(Chart& chart, const SizeAxis& axis, const LawFigures& law) {
     chart.guides.push_back({law.measured_batch, true, "fastest measured " + digits(law.measured_batch)});
 }
 
+Chart time_chart(const SizeAxis& axis, const LawFigures& law, const std::vector<CountedRun>& runs, const Json& sizes) {
+  Chart chart{.title = "Time to the target, T, by batch size"};
+  chart.x = axis.axis(), chart.y = {.title = "training time, s", .scale = Scale::log};
+  if (law.timed())
+    add_curve(
+        chart, axis, "law: (Smin + Emin/B)(a + c·B)", 0,
+        [](const LawFigures& l, double b) { return l.steps(b) * l.seconds_a_step(b); }, law);
+  add_runs(chart, runs, &CountedRun::seconds);
+  add_middles(chart, medians_of_seconds(sizes));
+  fix_height(chart);
+  add_best_sizes(chart, axis, law);
+  return chart;
+}
+
 }  // namespace
 
 std::string time_figure(const Json& summary) {
@@ -43,19 +60,20 @@ std::string time_figure(const Json& summary) {
     return paragraph(
         "Cells ran side by side, so their seconds are not compared: there is no chart of the time to the target.",
         "note");
-  const LawFigures law(part_of(summary, {"fit"}));
-  const SizeAxis axis = axis_of(summary);
-  Chart chart{.title = "Time to the target, T, by batch size"};
-  chart.note = "Training clock: without evaluations, loading and warming up.";
-  chart.x = axis.axis(), chart.y = {.title = "training time, s", .scale = Scale::log};
-  if (law.timed())
-    add_curve(
-        chart, axis, "law: (Smin + Emin/B)(a + c·B)", 0,
-        [](const LawFigures& l, double b) { return l.steps(b) * l.seconds_a_step(b); }, law);
-  add_runs(chart, counted_runs(summary), &CountedRun::seconds);
-  add_middles(chart, seconds_of_sizes(summary));
-  fix_height(chart);
-  add_best_sizes(chart, axis, law);
+  Chart chart = time_chart(axis_of(summary), LawFigures(part_of(summary, {"fit"})), counted_runs(summary),
+                           list_in(summary, {"sizes"}));
+  chart.note = "Training clock: without evaluations, loading and warming up." + chart.note;
+  return chart_figure(chart);
+}
+
+std::string time_figure_of_fit(const Json& fit) {
+  const Json& rows = list_in(fit, {"rows"});
+  const bool timed = std::any_of(rows.begin(), rows.end(),
+                                 [](const Json& row) { return middle_in(part_of(row, {"seconds"})).there(); });
+  if (!timed) return "";
+  const LawFigures law(fit);
+  Chart chart = time_chart(SizeAxis(middles_of_fit(fit), law), law, {}, rows);
+  chart.note = "Medians of the seconds given with the runs." + chart.note;
   return chart_figure(chart);
 }
 
