@@ -33,10 +33,10 @@ std::string noise_way_text(const Config& config) {
 }
 
 NoiseMeter::NoiseMeter(int64_t population)
-    : average(static_cast<double>(std::max<int64_t>(population, least_half_life))) {}
+    : population(population), average(static_cast<double>(std::max<int64_t>(population, least_half_life))) {}
 
 // With c of gradient_squares.h: S1 = mean |n·cᵢ|² = n · Σ |cᵢ|², S2 = |Σ cᵢ|².
-void NoiseMeter::add(const StepRecord& record, int64_t parts, int64_t examples, int64_t population) {
+void NoiseMeter::add(const StepRecord& record, int64_t parts, int64_t examples) {
   if (!record.went) return;
   const double s1 = static_cast<double>(parts) * record.squares, s2 = record.norm * record.norm;
   if (parts < 2 || !std::isfinite(s1) || !std::isfinite(s2)) {

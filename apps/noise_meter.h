@@ -25,8 +25,9 @@ struct NoiseMeter {
   NoiseMeter(const NoiseScale& average, int64_t left_out) : average(average), left_out(left_out) {}
 
   // A finished step of so many parts of one size, 0 where they differ. A skipped one says nothing.
-  void add(const StepRecord& record, int64_t parts, int64_t examples, int64_t population);
+  void add(const StepRecord& record, int64_t parts, int64_t examples);
 
+  int64_t population = 0;  // of noise_sample(); no part of what is saved: it is that of the data as they are now
   NoiseScale average;
   int64_t left_out = 0;  // steps without two parts of one size, or whose squares are not finite
 };

@@ -160,8 +160,7 @@ bool Trainer::take_in(const StepsInFlight::Finished& step) {
     state_.times.add(step.seconds);
   }
   const auto logging = clock_.enter(Phase::logging);
-  if (find_noise_way(config_) != NoiseWay::none)
-    state_.noise->add(step.record, step.parts, step.examples, std::ssize(problem_.data().train));
+  if (find_noise_way(config_) != NoiseWay::none) state_.noise->add(step.record, step.parts, step.examples);
   log_step(step);
   const StepRecord& done = step.record;
   if (done.went || !done.halted) return true;  // or skipped, and the next one goes on with a smaller scale

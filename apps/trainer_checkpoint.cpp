@@ -82,7 +82,10 @@ void Trainer::restore(const Checkpoint& from) {
     throw Error(
         text("checkpoint {}: its state.json does not say where the run stands: of another version?", from.name));
   }
-  if (!state_.noise) state_.noise = in_effect_noise;
+  if (in_effect_noise) {
+    if (!state_.noise) state_.noise = in_effect_noise;
+    state_.noise->population = in_effect_noise->population;
+  }
   const std::optional<TargetTracker>& saved = state_.tracker;
   if (!asked_for || !saved || saved->target() != asked_for->target()) {
     if (asked_for) state_.last_evaluation = 0;  // no evaluation has judged this target yet

@@ -17,15 +17,6 @@ using namespace tapedeck::test;
 
 namespace {
 
-using Settings = std::vector<Setting>;
-
-Settings with(Settings settings, const Settings& more) {
-  for (const Setting& setting : more) {
-    std::erase_if(settings, [&](const Setting& s) { return s.option == setting.option; });
-    settings.push_back(setting);
-  }
-  return settings;
-}
 const Settings mlp = {{"data", "blobs"}, {"hidden", "6,5"}, {"precision", "fp64"}, {"noise-scale", "true"}};
 const Settings gpt = {{"data", "task:copy:length=4,symbols=8"},
                       {"layers", "1"},

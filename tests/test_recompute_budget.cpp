@@ -17,15 +17,6 @@ using namespace tapedeck::test;
 
 namespace {
 
-using Settings = std::vector<Setting>;
-
-Settings with(Settings settings, const Settings& more) {  // instead of what they say otherwise
-  for (const Setting& one : more) {
-    std::erase_if(settings, [&](const Setting& s) { return s.option == one.option; });
-    settings.push_back(one);
-  }
-  return settings;
-}
 const Settings gpt = {{"data", "task:copy:length=8,symbols=9"},
                       {"layers", "6"},
                       {"heads", "2"},

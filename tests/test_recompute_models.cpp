@@ -15,12 +15,6 @@ using namespace tapedeck::test;
 
 namespace {
 
-using Settings = std::vector<Setting>;
-
-Settings with(Settings settings, const Settings& more) {
-  settings.insert(settings.end(), more.begin(), more.end());
-  return settings;
-}
 const Settings gpt = {{"data", "task:copy:length=5,symbols=9"},
                       {"layers", "3"},
                       {"heads", "2"},

@@ -15,15 +15,8 @@ using namespace tapedeck::test;
 
 namespace {
 
-using Options = std::vector<Setting>;
-
-Options with(Options options, const Options& more) {
-  options.insert(options.end(), more.begin(), more.end());
-  return options;
-}
-
 // 30 training rows, so that batches of 8 come as 8, 8, 8, 6.
-const Options thirty_rows = {{"data", "blobs"}, {"validation", "0.9"}, {"test", "0.0925"}, {"hidden", "8"}};
+const Settings thirty_rows = {{"data", "blobs"}, {"validation", "0.9"}, {"test", "0.0925"}, {"hidden", "8"}};
 
 }  // namespace
 
@@ -91,15 +84,15 @@ TEST_CASE("ten batches in windows of four are three steps, each with its own rat
 
 // Fault: a partial window was divided by the full window's count, or batches weighed the same whatever they held.
 TEST_CASE("accumulated batches make the step that one large batch makes, also where the last is short") {
-  const Options sgd = {{"optimizer", "sgd"}, {"lr", "0.5"}, {"steps", "1"}, {"schedule", "constant"}};
-  const Options blobs = with(sgd, {{"data", "blobs"}, {"hidden", "8"}});
+  const Settings sgd = {{"optimizer", "sgd"}, {"lr", "0.5"}, {"steps", "1"}, {"schedule", "constant"}};
+  const Settings blobs = with(sgd, {{"data", "blobs"}, {"hidden", "8"}});
   const auto even = trained_weights(with(blobs, {{"batch", "8"}, {"accumulate", "4"}}));
   CHECK(difference(even, trained_weights(with(blobs, {{"batch", "32"}}))) < 1e-6);
   CHECK(difference(even, trained_weights(with(blobs, {{"batch", "8"}}))) > 1e-4);  // it is not the first batch alone
 
   for (const char* loss : {"cross_entropy", "mse"}) {
     INFO(loss);
-    const Options ragged = with(with(sgd, thirty_rows), {{"loss", loss}, {"clip", "100"}, {"log-every", "1"}});
+    const Settings ragged = with(with(sgd, thirty_rows), {{"loss", loss}, {"clip", "100"}, {"log-every", "1"}});
     Training cut(with(ragged, {{"batch", "8"}, {"accumulate", "4"}})), whole(with(ragged, {{"batch", "30"}}));
     REQUIRE(cut.problem.data().train.size() == 30);
     const Summary a = cut.trainer.run(), b = whole.trainer.run();
@@ -217,7 +210,7 @@ TEST_CASE("training stops when the validation loss has not improved for --patien
 }
 
 TEST_CASE("a run ends at the cap that comes first") {
-  const Options blobs = {{"data", "blobs"}, {"hidden", "4"}, {"batch", "800"}};
+  const Settings blobs = {{"data", "blobs"}, {"hidden", "4"}, {"batch", "800"}};
   Training by_epochs(with(blobs, {{"epochs", "2"}, {"steps", "100"}})),
       by_steps(with(blobs, {{"epochs", "50"}, {"steps", "7"}}));
   const Summary epochs = by_epochs.trainer.run(), steps = by_steps.trainer.run();

@@ -12,6 +12,16 @@
 
 namespace tapedeck::test {
 
+using Settings = std::vector<Setting>;
+
+inline Settings with(Settings settings, const Settings& more) {  // instead of what they say otherwise
+  for (const Setting& one : more) {
+    std::erase_if(settings, [&](const Setting& s) { return s.option == one.option; });
+    settings.push_back(one);
+  }
+  return settings;
+}
+
 struct Training {
   // `log` sees what a log file would. A run that is stopped scores nothing at its end.
   explicit Training(
