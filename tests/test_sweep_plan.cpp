@@ -182,6 +182,29 @@ TEST_CASE("sweep: the tuned rate is within a step of the grid of the best, where
   }
 }
 
+TEST_CASE("sweep: rates beyond the highest stable one are not all tried up to the first cap") {
+  SweepSettings s = half_loss({32, 1024});
+  SweepState state;
+  state.settings = s;
+  // The best rate is the same at every size; a little above it a run goes nowhere. The centre at 1024 lies there.
+  const auto work = [](const Cell& cell) {
+    const double off = std::log2(cell.rate / 0.009);
+    return run_of(cell, cell.rate > 0.0125 ? 1e9 : (20 + 2000.0 / static_cast<double>(cell.batch)) * (1 + off * off));
+  };
+  for (std::vector<Cell> cells; !(cells = cells_needed(state)).empty();) state.add(cells[0], work(cells[0]));
+  const int64_t longest = first_cap(state, 1024);
+  std::set<double> long_rates, rates;
+  for (const auto& [name, entry] : state.results)
+    if (const Cell& cell = entry.first; cell.purpose == Cell::Purpose::tune && cell.batch == 1024) {
+      rates.insert(cell.rate);
+      if (cell.steps == longest) long_rates.insert(cell.rate);
+    }
+  CHECK(grid_centre(state, 1024) > 0.0125);
+  CHECK(long_rates.size() == 4);  // the centre, the one below, the one above, and the next below, which reaches
+  CHECK(rates.size() >= 9);
+  CHECK(*tuning(state, 1024).rate == doctest::Approx(0.009).epsilon(0.2));
+}
+
 // Fault: the same seeds for tuning and for reporting, so that a lucky seed is chosen and then reported.
 TEST_CASE("sweep: no seed of a tuning run, a reported run and a run under the other name is the same") {
   const SweepState state = all_of(half_loss({8, 32, 128, 512}));

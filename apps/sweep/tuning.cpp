@@ -101,6 +101,10 @@ int64_t cap_after(const std::vector<RateTrial>& trials, int64_t first) {
   return std::isinf(best) ? first : std::min(first, static_cast<int64_t>(std::ceil(slack * best)));
 }
 
+bool any_reached(const std::vector<RateTrial>& trials) {
+  return std::any_of(trials.begin(), trials.end(), [](const RateTrial& t) { return std::isfinite(t.steps); });
+}
+
 // To which side the grid is to grow: 0: to none.
 int growth(const std::vector<RateTrial>& trials) {
   if (const auto best = best_of(trials)) {
@@ -136,9 +140,17 @@ Tuning tuning(const SweepState& state, int64_t batch) {
   grid.add(centre, first);
   if (waits()) return out;
   if (out.why_none = why_all_failed(state, grid.cells[centre]); !out.why_none.empty()) return out;
+  // A rate that reaches the target bounds what the others may take. Where the centre does not, those beside it are
+  // tried one by one until one does: rates beyond the highest stable one would each take the first cap to miss.
+  for (int i = 1; i <= 2 * (count / 2) && !any_reached(grid.trials()); ++i) {
+    const int place = centre + apart * (i % 2 ? -(i + 1) / 2 : i / 2);
+    if (place < low || place > high) continue;
+    grid.add(place, first);
+    if (waits()) return out;
+  }
   const int64_t cap = next_cap(grid.trials());
   for (int place = low; place <= high; place += apart)
-    if (place != centre) grid.add(place, cap);
+    if (!grid.cells.contains(place)) grid.add(place, cap);
   if (waits()) return out;
   for (int times = 0; !given && times < grows_times; ++times) {
     const std::vector<RateTrial> trials = grid.trials();
