@@ -80,6 +80,8 @@ inline Json made_up_cell(const std::string& purpose, int batch, double rate, int
           {"train_seconds", seconds},
           {"eval_seconds", 0.1},
           {"wall_seconds", seconds + 0.2},
+          {"began", 1.7e9 + (37 * seed + batch) % 101},  // every size at any time
+          {"side_by_side", false},
           {"step_ms", Json()},
           {"noise_scale",
            {{"value", 30.0 + seed % 7}, {"low", 20.0}, {"high", 50.0}, {"samples", 99}, {"state", "resolved"}}},

@@ -137,8 +137,13 @@ TEST_CASE("sweep: the planned command lines give the cells that the sweep would 
   const Outcome there = run_tapedeck(plain_sweep + Words{"--json", "--out", folder / "a"});
   CHECK(ended(folder / "a") == before);
   const Outcome alone = run_tapedeck(plain_sweep + Words{"--json", "--out", folder / "b"});
-  for (size_t i = 0; i < 12; ++i)
-    CHECK(there.json()["cells"][i]["crossings"][0]["upper"] == alone.json()["cells"][i]["crossings"][0]["upper"]);
+  for (size_t i = 0; i < 12; ++i) {
+    const Json by_hand = there.json()["cells"][i], by_sweep = alone.json()["cells"][i];
+    CHECK(by_hand["crossings"][0]["upper"] == by_sweep["crossings"][0]["upper"]);
+    CHECK(by_hand["began"].is_null());
+    CHECK(by_sweep["began"].is_number());
+    CHECK(by_sweep["side_by_side"] == false);
+  }
   CHECK(there.json()["fit"]["b_crit"] == alone.json()["fit"]["b_crit"]);
 }
 
@@ -183,6 +188,7 @@ TEST_CASE("sweep: two parts on one folder share the cells, and so do cells side 
   CHECK(cells(folder / "p").size() == expected);
   const Json side_by_side = read_json(folder / "p/summary.json"), parts = read_json(folder / "s/summary.json");
   CHECK(side_by_side["timed"] == false);
+  for (const Json& cell : side_by_side["cells"]) CHECK(cell["side_by_side"] == true);
   CHECK(side_by_side["fit"] == parts["fit"]);
   for (size_t i = 0; i < side_by_side["sizes"].size(); ++i)
     CHECK(side_by_side["sizes"][i]["steps"] == parts["sizes"][i]["steps"]);

@@ -67,6 +67,7 @@ TEST_CASE("sweep page: a complete sweep says, draws and judges everything") {
   CHECK_EQ(rule(page, "seeds of tuning"), "holds");
   CHECK_EQ(rule(page, "every size had equally many"), "holds");
   CHECK_EQ(rule(page, "every tuned rate"), "holds");
+  CHECK_EQ(rule(page, "cells ran in a shuffled order"), "holds");
   CHECK_EQ(rule(page, "targets are as they were fixed"), "does not hold");  // the hash is made up
   CHECK_EQ(rule(page, "every step saw B"), "holds");
   CHECK_EQ(rule(page, "the sizes bracket"), "holds");
@@ -78,19 +79,26 @@ TEST_CASE("sweep page: rules can fail") {
   summary["status"] = "incomplete", summary["again"]["covers_one"] = false;
   summary["sizes"][0]["n"] = 5, summary["sizes"][1]["edge"] = "high", summary["sizes"][1]["tuned"].erase(0);
   for (Json& cell : summary["cells"])
-    if (cell["purpose"] == "tune") cell["seed"] = 3;
+    if (cell["purpose"] == "tune")
+      cell["seed"] = 3;
+    else
+      cell["began"] = cell["batch"];  // one size after the other
   summary["cells"][8]["examples"] = summary["cells"][8]["steps"].get<double>() * 20;
   summary["cells"][9]["status"] = "diverged";
   summary["cells"][10]["crossings"][0]["seconds"] = 1e6;
   const std::string page = sweep_page(summary, Json());
   CHECK_EQ(page_trouble(page), "");
   for (const char* about : {"n and an exact interval", "setup, machine and build", "one-time costs", "two equal things",
-                            "failed and diverged", "runs that missed", "seeds of tuning", "every size had equally many",
-                            "every tuned rate", "every step saw B", "the sizes bracket", "the sweep is complete"}) {
+                            "failed and diverged", "runs that missed", "seeds of tuning",
+                            "cells ran in a shuffled order", "every size had equally many", "every tuned rate",
+                            "every step saw B", "the sizes bracket", "the sweep is complete"}) {
     CAPTURE(about);
     CHECK_EQ(rule(page, about), "does not hold");
   }
   CHECK_EQ(lacks(page, {"The sweep is incomplete", "does not cover 1", "as little as 62 % of B"}), "");
+  summary["cells"].back()["began"] = Json();  // as where the cells of a plan were run by hand
+  const std::string by_hand = sweep_page(summary, Json());
+  CHECK_EQ(lacks(by_hand, {"when it began is not recorded of 1 run"}), "");
 }
 
 TEST_CASE("sweep page: null, missing and hostile fields leave the page whole") {

@@ -309,6 +309,26 @@ TEST_CASE("sweep: the law that runs were made of comes back, for each target, wi
   CHECK(!conclude(state, false, 200).tightest()->fit->time);
 }
 
+// Fault: a mark on the folder, which no later result was rid of.
+TEST_CASE("sweep: seconds are compared where one machine ran the cells of the result one at a time") {
+  SweepState state;
+  const auto add = [&](int64_t seed, const char* machine, bool side_by_side, CellResult::Status status) {
+    CellResult result;
+    result.machine = machine, result.side_by_side = side_by_side, result.status = status;
+    state.add({Cell::Purpose::run, 32, 0.1, seed, 100}, result);
+  };
+  using Status = CellResult::Status;
+  add(1, "A, 2 threads", false, Status::reached);
+  add(2, "A, 2 threads", false, Status::missed);
+  add(3, "", false, Status::reached);            // does not tell
+  add(4, "B, 1 threads", true, Status::failed);  // has no seconds
+  CHECK(why_not_timed(state) == "");
+  add(5, "A, 1 threads", false, Status::diverged);
+  CHECK(why_not_timed(state).find("(A, 1 threads; A, 2 threads)") != std::string::npos);
+  add(6, "A, 2 threads", true, Status::reached);
+  CHECK(why_not_timed(state).find("1 of 6 cells ran side by side") != std::string::npos);
+}
+
 TEST_CASE("sweep: a horizon passes where the mean over seeds does at p < 0.01") {
   const double metrics[] = {0.40, 0.42, 0.41};
   // t = 0.09/(0.01/√3) = 15.59 with 2 degrees of freedom, whose tail is ½ − t/(2√(2 + t²)).

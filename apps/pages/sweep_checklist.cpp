@@ -64,12 +64,19 @@ Answer seeds_apart(const Json& summary) {
                 fmt::format("{} of {} seeds of the report had been seen in tuning", both.size(), counted.size()));
 }
 
-// Cells run in the order of the hash of their names; whether that mixed the sizes can be computed.
+// Whether the order that cells began in mixed the sizes, so that a machine that grows slow or warm favoured none.
 Answer shuffled(const Json& summary) {
-  std::vector<std::pair<std::string, double>> cells;
-  for (const Json& cell : list_in(summary, {"cells"}))
-    if (const double batch = number_in(cell, {"batch"}); is_counted(cell) && batch > 0)
-      cells.emplace_back(hash_text(text_in(cell, {"id"})), std::log(batch));
+  std::vector<std::pair<double, double>> cells;
+  int silent = 0;
+  for (const Json& cell : list_in(summary, {"cells"})) {
+    const double batch = number_in(cell, {"batch"}), began = number_in(cell, {"began"});
+    if (!is_counted(cell) || !(batch > 0) || text_in(cell, {"status"}) == "failed") continue;
+    if (std::isnan(began))
+      ++silent;
+    else
+      cells.emplace_back(began, std::log(batch));
+  }
+  if (silent > 0) return no_matter("when it began is not recorded of " + times(silent, "run"));
   if (cells.size() < 6) return no_matter("fewer than 6 runs");
   std::sort(cells.begin(), cells.end());
   const auto n = static_cast<double>(cells.size());
@@ -81,9 +88,8 @@ Answer shuffled(const Json& summary) {
   }
   if (squares < 1e-12) return no_matter("one size alone");
   const double r = product / std::sqrt(squares * n * (n * n - 1) / 12);
-  return judged(
-      std::abs(r) < 3 / std::sqrt(n),
-      fmt::format("by the hash of their names; place and log size of {:.0f} runs correlate by {:+.2f}", n, r));
+  return judged(std::abs(r) < 3 / std::sqrt(n),
+                fmt::format("by when they began: place and log size of {:.0f} runs correlate by {:+.2f}", n, r));
 }
 
 Answer equal_trials(const Json& summary) {

@@ -53,6 +53,9 @@ struct CellResult {
   bool out_of_memory = false;
   int64_t steps = 0, examples = 0;
   double train_seconds = 0, eval_seconds = 0, wall_seconds = 0;
+  std::optional<double> began;  // Unix time; none where no sweep ran the cell but a line of --plan
+  bool side_by_side = false;    // other cells ran on its machine meanwhile (--parallel)
+  std::string machine;          // "PROCESSOR, 2 threads"
   std::optional<StepTimeSummary> step_ms;
   std::optional<NoiseFigure> noise;
   std::vector<EvaluationPoint> curve;

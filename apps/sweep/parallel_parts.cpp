@@ -115,6 +115,8 @@ void run_parts(const Config& config, const std::filesystem::path& folder) {
   }
 }
 
+bool is_part_of_parallel() { return std::getenv(kParent) != nullptr; }
+
 bool orphaned() {
   const char* const parent = std::getenv(kParent);
   return parent && std::to_string(getppid()) != parent;

@@ -11,6 +11,8 @@ namespace tapedeck {
 // on. SIGINT and SIGTERM are passed on to them.
 void run_parts(const Config& config, const std::filesystem::path& folder);
 
+bool is_part_of_parallel();  // this process was started by run_parts()
+
 bool orphaned();  // in a part: whoever started it is gone, and so is the reason to go on
 
 }  // namespace tapedeck

@@ -72,6 +72,19 @@ void judge(CellResult& result, const Summary& summary) {
   }
 }
 
+// Where and when it ran, by what was written as it began; what cannot be read is not known.
+void read_circumstances(CellResult& result, const fs::path& run) {
+  const auto document = [&](const char* name) {
+    const Json json = fs::exists(run / name) ? Json::parse(read_file(run / name), nullptr, false) : Json();
+    return json.is_object() ? json : Json::object();
+  };
+  const Json note = document("cell.json"), machine = document("machine.json");
+  if (const double began = number_or_nan(note, "began"); std::isfinite(began)) result.began = began;
+  result.side_by_side = note.value("side_by_side", Json()) == true;
+  if (const Json processor = machine.value("processor", Json()); processor.is_string())
+    result.machine = text("{}, {} threads", processor.get<std::string>(), machine.value("threads", Json()).dump());
+}
+
 }  // namespace
 
 std::optional<CellResult> read_result(const fs::path& run) {
@@ -90,6 +103,7 @@ std::optional<CellResult> read_result(const fs::path& run) {
     damaged(run / "metrics.jsonl",
             text("its last evaluation is at step {}, and summary.json says that the run had {}", last, result.steps));
   judge(result, *summary);
+  read_circumstances(result, run);
   return result;
 }
 

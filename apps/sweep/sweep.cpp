@@ -227,16 +227,13 @@ int run_sweep(const Config& asked) {
   process.table().message(plan_text(config, process.state(), problem));
   process.table().message("in " + process.folder().path().string());
   const Estimate estimate(config, problem, device, process.state().settings);
-  if (config.parallel > 1) {
-    process.folder().write("side_by_side.json", Json::object());
-    run_parts(config, process.folder().path());
-  }
+  if (config.parallel > 1) run_parts(config, process.folder().path());
   const SweepProcess::End end = process.work(estimate);
 
   SweepSetting setting = setting_of(config, problem, device);
   setting.complete = end == SweepProcess::End::complete;
   setting.estimated_seconds = process.estimated();
-  setting.why_not_timed = process.folder().why_not_timed();
+  setting.why_not_timed = why_not_timed(process.state());
   setting.timed = setting.why_not_timed.empty();
   const SweepResult result = conclude(process.state(), setting.timed);
   const Json document = sweep_json(process.state(), result, setting);

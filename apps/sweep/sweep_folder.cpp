@@ -5,7 +5,6 @@
 #include <algorithm>
 #include <charconv>
 #include <chrono>
-#include <set>
 #include <thread>
 
 #include "apps/config_file.h"
@@ -125,23 +124,6 @@ void SweepFolder::write(std::string_view file, const Json& document) const {
 void SweepFolder::write_text(std::string_view file, std::string_view text) const {
   const FolderLock turn = my_turn(path_);
   write_file(path_ / file, text);
-}
-
-std::string SweepFolder::why_not_timed() const {
-  if (fs::exists(path_ / "side_by_side.json")) return "some cells ran side by side (--parallel)";
-  std::set<std::string> machines;
-  for (const auto& cell : fs::directory_iterator(path_ / "cells")) {
-    const fs::path file = cell.path() / "machine.json";
-    if (!fs::exists(file)) continue;
-    const Json json = Json::parse(read_file(file), nullptr, false);
-    if (json.is_object())
-      machines.insert(
-          fmt::format("{}, {} threads", json.value("processor", "unknown"), json.value("threads", Json()).dump()));
-  }
-  if (machines.size() <= 1) return "";
-  std::string list;
-  for (const std::string& machine : machines) list += (list.empty() ? "" : "; ") + machine;
-  return "cells ran on different machines or numbers of threads (" + list + ")";
 }
 
 std::optional<Targets> SweepFolder::targets() const {

@@ -26,8 +26,6 @@ class SweepFolder {
   SweepFolder(const Config& config, const SweepPart& part, Device device);
 
   const std::filesystem::path& path() const { return path_; }
-  // Why the seconds of its cells are not those of one machine that ran them one at a time; empty: they are.
-  std::string why_not_timed() const;
   std::optional<Targets> targets() const;  // as stored. Throws Error where somebody has changed them
   void store(const Targets& targets) const;
   Json machine() const;  // machine.json; null where it cannot be read

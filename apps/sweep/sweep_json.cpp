@@ -46,6 +46,8 @@ Json cell_json(const Cell& cell, const CellResult& result, const std::optional<T
               {"train_seconds", number(result.train_seconds)},
               {"eval_seconds", number(result.eval_seconds)},
               {"wall_seconds", number(result.wall_seconds)},
+              {"began", maybe(result.began)},
+              {"side_by_side", result.side_by_side},
               {"step_ms", step_json(result.step_ms)},
               {"noise_scale", Json()},
               {"crossings", Json::array()}};

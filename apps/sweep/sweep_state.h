@@ -51,6 +51,10 @@ struct SweepState {
   }
 };
 
+// Why the seconds of these results are not those of one machine that ran them one at a time; empty: they are. Cells
+// that failed, and those in the folder that are no part of the result, do not count.
+std::string why_not_timed(const SweepState& state);
+
 // Those of these cells that have no result yet.
 std::vector<Cell> missing(const SweepState& state, std::span<const Cell> cells);
 

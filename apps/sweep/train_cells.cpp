@@ -3,6 +3,7 @@
 #include <fmt/format.h>
 
 #include <algorithm>
+#include <chrono>
 #include <cmath>
 #include <new>
 
@@ -12,6 +13,7 @@
 #include "apps/options.h"
 #include "apps/resume.h"
 #include "apps/run_in_folder.h"
+#include "apps/sweep/parallel_parts.h"
 #include "engine/check.h"
 
 namespace tapedeck {
@@ -32,19 +34,30 @@ bool shared(const Option& option) {
 // one that nothing reaches.
 const Target unreachable{"loss", 1e-300};
 
+double unix_seconds() {
+  return std::chrono::duration<double>(std::chrono::system_clock::now().time_since_epoch()).count();
+}
+
 CellResult failed_result(const std::string& reason, bool out_of_memory) {
   CellResult result;
   result.status = CellResult::Status::failed, result.reason = reason, result.out_of_memory = out_of_memory;
   return result;
 }
 
-// What a process left that was killed as it made the folder: nothing to go on with.
-void remove_half_made(const fs::path& run) {
-  if (!fs::exists(run)) return;
+// Makes the folder of a cell that is about to run, and notes when it began, and whether others run beside it: of a cell
+// that goes on, when it first did, and whether others ever have. What a process left that was killed as it made the
+// folder is nothing to go on with.
+void begin_or_go_on(const fs::path& run) {
+  fs::create_directories(run);
   const FolderLock alone(run);
-  const fs::path config = run / "config.json";
-  if (fs::exists(config) && Json::accept(read_file(config))) return;
-  for (const auto& entry : fs::directory_iterator(run)) fs::remove_all(entry.path());
+  const fs::path config = run / "config.json", file = run / "cell.json";
+  const bool goes_on = fs::exists(config) && Json::accept(read_file(config));
+  if (!goes_on)
+    for (const auto& entry : fs::directory_iterator(run)) fs::remove_all(entry.path());
+  Json note = fs::exists(file) ? Json::parse(read_file(file), nullptr, false) : Json();
+  if (!note.is_object()) note = {{"began", goes_on ? Json() : Json(unix_seconds())}, {"side_by_side", false}};
+  if (is_part_of_parallel()) note["side_by_side"] = true;
+  write_json(file, note);
 }
 
 // Weights are no part of a result; a sweep would keep hundreds.
@@ -132,7 +145,7 @@ std::optional<CellResult> TrainCells::run(const Cell& cell, const std::optional<
     return failed_result(reason, out_of_memory);
   };
   try {
-    remove_half_made(run);
+    begin_or_go_on(run);
     if (fs::exists(run / "config.json")) one.resume = one.out;
     const Ending end = train_or_go_on(one, problem_, device_);
     if (end.summary.status == "interrupted") return std::nullopt;
