@@ -19,8 +19,10 @@ struct SweepSettings {
   std::vector<double> rates;  // to try at each size; empty: a grid that is found by itself
   int grid_points = 7;        // odd; neighbours are √2 apart
 
-  // The grid of a size B is centred on ε*/(1 + B*/B)^alpha  [McCandlish et al. 2018, eq. 2.7], where at the reference
-  // size it is the pilot's rate, and B* the pilot's noise scale where that is resolved, else the reference size.
+  // The grid of a size B is centred on ε*/(1 + B*/B)^alpha  [McCandlish et al. 2018, arXiv:1812.06162, eq. A.3], where
+  // ε* makes it the pilot's rate at the reference size, and B* is the pilot's noise scale where that is resolved, else
+  // the reference size. alpha = 1 is the optimal step of SGD, ε_max/(1 + B_noise/B)  [eq. 2.6]; for Adam their argument
+  // gives 1/2  [App. E.2].
   double alpha = 0.5;
   int64_t reference_batch = 32;
   double reference_rate = 1e-3;  // where the pilot begins
