@@ -271,7 +271,7 @@ const Option kOptions[] = {
      .help = "I/N: this process's share of the cells, the others run elsewhere in the same --out", .fallback = "all",
      .synonyms = "shard split"},
     {.name = "again", .member = &C::again, .commands = kSweep,
-     .help = "run the middle size once more under another name, to see what equal things differ by", .choices = "on|off"},
+     .help = "run the same size twice: the middle one again, with other seeds, to see what equal things differ by", .choices = "on|off"},
     {.name = "horizon", .member = &C::horizon, .commands = kSweep,
      .help = "a schedule that decays (cosine): the fewest steps whose mean over seeds reaches the target at p < 0.01"},
     {.name = "plan", .member = &C::plan, .commands = kSweep,

@@ -61,7 +61,7 @@ TEST_CASE("sweep page: a complete sweep says, draws and judges everything") {
   CHECK_EQ(rule(page, "the whole machine"), "does not hold");
   CHECK_EQ(rule(page, "the machine was quiet"), "does not hold");
   CHECK_EQ(rule(page, "one-time costs"), "holds");
-  CHECK_EQ(rule(page, "two equal things"), "holds");
+  CHECK_EQ(rule(page, "the same size twice"), "holds");
   CHECK_EQ(rule(page, "failed and diverged"), "does not apply");
   CHECK_EQ(rule(page, "runs that missed"), "holds");
   CHECK_EQ(rule(page, "seeds of tuning"), "holds");
@@ -88,8 +88,8 @@ TEST_CASE("sweep page: rules can fail") {
   summary["cells"][10]["crossings"][0]["seconds"] = 1e6;
   const std::string page = sweep_page(summary, Json());
   CHECK_EQ(page_trouble(page), "");
-  for (const char* about : {"n and an exact interval", "setup, machine and build", "one-time costs", "two equal things",
-                            "failed and diverged", "runs that missed", "seeds of tuning",
+  for (const char* about : {"n and an exact interval", "setup, machine and build", "one-time costs",
+                            "the same size twice", "failed and diverged", "runs that missed", "seeds of tuning",
                             "cells ran in a shuffled order", "every size had equally many", "every tuned rate",
                             "every step saw B", "the sizes bracket", "the sweep is complete"}) {
     CAPTURE(about);

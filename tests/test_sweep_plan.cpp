@@ -206,7 +206,7 @@ TEST_CASE("sweep: rates beyond the highest stable one are not all tried up to th
 }
 
 // Fault: the same seeds for tuning and for reporting, so that a lucky seed is chosen and then reported.
-TEST_CASE("sweep: no seed of a tuning run, a reported run and a run under the other name is the same") {
+TEST_CASE("sweep: no seed of a tuning run, a reported run and one of the same size twice is the same") {
   const SweepState state = all_of(half_loss({8, 32, 128, 512}));
   std::map<Cell::Purpose, std::set<int64_t>> seeds;
   for (const auto& [name, entry] : state.results) seeds[entry.first.purpose].insert(entry.first.seed);

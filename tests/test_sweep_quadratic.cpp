@@ -46,8 +46,8 @@ TEST_CASE("sweep: the critical batch size of a noisy quadratic is covered by its
   NoisyQuadratic work;
   const double truth = exact_b_crit(work, quadratic_sweep(work).settings.batches);
   CHECK(truth == doctest::Approx(116.6).epsilon(0.01));
-  SweepSetting setting;
-  setting.model = "quadratic", setting.complete = true;
+  SweepContext context;
+  context.model = "quadratic", context.complete = true;
   int covered = 0, same = 0, judged = 0;
   double bias = 0;
   for (int repeat = 0; repeat < repeats; ++repeat) {
@@ -60,13 +60,13 @@ TEST_CASE("sweep: the critical batch size of a noisy quadratic is covered by its
     bias += std::log(fit.law.b_crit / truth) / repeats;
     for (const SweepSize& size : result.sizes) CHECK(size.n == 5);
     if (result.again.steps) ++judged, same += result.again.steps->covers_one();
-    const std::string page = sweep_page(sweep_json(state, result, setting), Json::object());
+    const std::string page = sweep_page(sweep_json(state, result, context), Json::object());
     CHECK(page.find("</html>") != std::string::npos);
   }
-  MESSAGE("covered in " << covered << " of " << repeats << ", mean log ratio " << bias << "; the same twice: in "
+  MESSAGE("covered in " << covered << " of " << repeats << ", mean log ratio " << bias << "; the same size twice: in "
                         << same << " of " << judged);
   CHECK(covered >= 0.9 * repeats);
-  // Two equal things: in 95 ± 3 % of the sweeps the interval of their ratio covers 1.
+  // The same size twice: in 95 ± 3 % of the sweeps the interval of their ratio covers 1.
   CHECK(judged >= 0.95 * repeats);  // in the others too few runs reached the target, with a rate found by one run each
   CHECK(same >= 0.92 * judged);
   CHECK((repeats < 200 || same <= 0.98 * judged));

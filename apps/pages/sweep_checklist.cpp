@@ -250,7 +250,7 @@ std::vector<Judged> sweep_checklist(const Json& summary, const Json& machine) {
   judge("9", "setup, machine and build are recorded", recorded(machine));
   judge("2", "the whole machine is used", whole_machine(machine));
   judge("10", "one-time costs are in no time", one_time_costs(summary));
-  judge("7", "two equal things show no difference", again(summary));
+  judge("7", "the same size twice shows no difference", again(summary));
   judge("", "failed and diverged cells are listed", reasons(summary));
   judge("", "runs that missed are in the law", misses_count(summary));
   judge("", "seeds of tuning and of the report are apart", seeds_apart(summary));

@@ -105,6 +105,10 @@ SizeAxis::SizeAxis(const std::vector<SizeMiddle>& sizes, const LawFigures& law) 
   low /= 1.3, high *= 1.3;
 }
 
+SizeAxis axis_of_sweep(const Json& summary) {
+  return {middles_of_sweep(summary), LawFigures(part_of(summary, {"fit"}))};
+}
+
 void SizeAxis::widen(const SizeAxis& other) { low = std::fmin(low, other.low), high = std::fmax(high, other.high); }
 
 Axis SizeAxis::axis() const {

@@ -24,6 +24,7 @@ struct SizeAxis {
   std::vector<double> grid(int n = 60) const;  // for curves; empty where there is no size
   double low = NAN, high = NAN;
 };
+SizeAxis axis_of_sweep(const Json& summary);
 
 Chart steps_chart(const std::vector<SizeMiddle>& sizes, const std::vector<CountedRun>& runs, const Json& fit);
 Chart examples_chart(const std::vector<SizeMiddle>& sizes, const std::vector<CountedRun>& runs, const Json& fit);

@@ -126,7 +126,7 @@ std::string sweep_page(const Json& summary, const Json& machine) {
   body += heading(2, "Rates") + rate_map_figure(summary);
   body += heading(2, "Sizes") + sizes_table(summary);
   body += heading(2, "The law") + law_facts(fit) + four_definitions(fit) + looser_laws(summary);
-  body += heading(2, "The same twice") + again_words(summary);
+  body += heading(2, "The same size twice") + again_words(summary);
   body += heading(2, "Cells") + broken_cells(summary) + cells_table(summary);
   body += heading(2, "Checklist") + checklist_html(sweep_checklist(summary, machine));
   body += heading(2, "Provenance") + sweep_setting(summary) + machine_html(machine);

@@ -8,10 +8,6 @@
 namespace tapedeck {
 namespace {
 
-SizeAxis axis_of(const Json& summary) {
-  return SizeAxis(middles_of_sweep(summary), LawFigures(part_of(summary, {"fit"})));
-}
-
 Series rule_line(const Json& summary, const char* rule, const char* name, int colour) {
   Series s{.name = name, .colour = colour, .dashed = true};
   for (const Json& size : list_in(summary, {"sizes"}))
@@ -40,7 +36,7 @@ std::string rate_figure(const Json& summary) {
   }
   Chart chart{.title = "Tuned rate by batch size"};
   chart.note = "The dashed rules go through the reference size (or the nearest one that was tuned).";
-  chart.x = axis_of(summary).axis(), chart.y = {.title = "learning rate", .scale = Scale::log};
+  chart.x = axis_of_sweep(summary).axis(), chart.y = {.title = "learning rate", .scale = Scale::log};
   for (const Series& rule :
        {rule_line(summary, "linear", "linear rule", 2), rule_line(summary, "square root", "square-root rule", 3)})
     if (rule.points.size() > 1) chart.series.push_back(rule);
@@ -51,7 +47,7 @@ std::string rate_figure(const Json& summary) {
 
 std::string noise_figure(const Json& summary) {
   const LawFigures law(part_of(summary, {"fit"}));
-  const SizeAxis axis = axis_of(summary);
+  const SizeAxis axis = axis_of_sweep(summary);
   Chart chart{.title = "Gradient noise scale beside B_crit"};
   chart.x = axis.axis(), chart.y = {.title = "examples", .scale = Scale::log};
   std::vector<Measured> middles;

@@ -7,6 +7,7 @@
 
 #include "apps/pages/html.h"
 #include "apps/pages/sweep_charts.h"
+#include "apps/sweep/cell.h"
 
 namespace tapedeck {
 namespace {
@@ -47,13 +48,13 @@ bool same_rates(const std::vector<Column>& columns) {
   size_t most = 0;
   for (const Column& c : columns) {
     most = std::max(most, c.tried.size());
-    for (const Tried& t : c.tried) ++rates[fmt::format("{:.4g}", t.rate)];
+    for (const Tried& t : c.tried) ++rates[rate_text(t.rate)];
   }
   return rates.size() <= most + 2;
 }
 
 double row_of(const Column& column, const Tried& tried, bool absolute) {
-  if (absolute) return std::stod(fmt::format("{:.4g}", tried.rate));
+  if (absolute) return rounded_rate(tried.rate);
   const double centre = std::isnan(column.rate) ? column.tried[column.tried.size() / 2].rate : column.rate;
   return std::round(4 * std::log2(tried.rate / centre));
 }

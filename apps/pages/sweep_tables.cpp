@@ -120,7 +120,7 @@ std::string broken_cells(const Json& summary) {
 
 std::string again_words(const Json& summary) {
   const double batch = number_in(summary, {"again", "batch"}), ratio = number_in(summary, {"again", "steps", "ratio"});
-  if (std::isnan(batch)) return paragraph("No size was run twice under another name.");
+  if (std::isnan(batch)) return paragraph("No size was to run twice.");
   if (std::isnan(ratio))
     return paragraph(
         fmt::format("Batch {} was to run twice: too few runs reached the target to compare them.", digits(batch)));
@@ -133,11 +133,10 @@ std::string again_words(const Json& summary) {
   std::string out = fmt::format("Batch {} ran twice, with n = {} other seeds each: the ratio of {}", digits(batch),
                                 digits(number_in(summary, {"again", "n"})), words("steps"));
   if (!std::isnan(number_in(summary, {"again", "seconds", "ratio"}))) out += ", of " + words("seconds");
-  out +=
-      covers
-          ? ". The 95 % interval of steps covers 1, as it should: no difference is shown."
-          : ". The 95 % interval of steps does not cover 1: two equal things differ here, as they do by chance in one "
-            "sweep of 20.";
+  out += covers ? ". The 95 % interval of steps covers 1, as it should: no difference is shown."
+                : ". The 95 % interval of steps does not cover 1: the same size differs from itself here, as it does "
+                  "by chance in one "
+                  "sweep of 20.";
   return paragraph(out, covers ? "" : "warn");
 }
 

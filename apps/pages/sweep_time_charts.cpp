@@ -8,10 +8,6 @@
 namespace tapedeck {
 namespace {
 
-SizeAxis axis_of(const Json& summary) {
-  return SizeAxis(middles_of_sweep(summary), LawFigures(part_of(summary, {"fit"})));
-}
-
 // Of a sweep's sizes or of a fit's rows.
 std::vector<Measured> medians_of_seconds(const Json& sizes) {
   std::vector<Measured> out;
@@ -60,7 +56,7 @@ std::string time_figure(const Json& summary) {
     return paragraph(
         "Cells ran side by side, so their seconds are not compared: there is no chart of the time to the target.",
         "note");
-  Chart chart = time_chart(axis_of(summary), LawFigures(part_of(summary, {"fit"})), counted_runs(summary),
+  Chart chart = time_chart(axis_of_sweep(summary), LawFigures(part_of(summary, {"fit"})), counted_runs(summary),
                            list_in(summary, {"sizes"}));
   chart.note = "Training clock: without evaluations, loading and warming up." + chart.note;
   return chart_figure(chart);
@@ -79,7 +75,7 @@ std::string time_figure_of_fit(const Json& fit) {
 
 std::string step_time_figure(const Json& summary) {
   const LawFigures law(part_of(summary, {"fit"}));
-  const SizeAxis axis = axis_of(summary);
+  const SizeAxis axis = axis_of_sweep(summary);
   Chart chart{.title = "Time of a step by batch size"};
   chart.note = "Medians with the 5 % and the 95 % quantile of single steps.";
   if (!is_true(summary, {"timed"})) chart.note += " Cells ran side by side and slowed each other.";

@@ -22,10 +22,12 @@ const char* name(CellResult::Status status) {
 }
 
 std::string cell_name(const Cell& cell) {
-  return fmt::format("{}-b{}-lr{:.4g}-seed{}-cap{}", name(cell.purpose), cell.batch, cell.rate, cell.seed, cell.steps);
+  return fmt::format("{}-b{}-lr{}-seed{}-cap{}", name(cell.purpose), cell.batch, rate_text(cell.rate), cell.seed,
+                     cell.steps);
 }
 
-double rounded_rate(double rate) { return std::stod(fmt::format("{:.4g}", rate)); }
+std::string rate_text(double rate) { return fmt::format("{:.4g}", rate); }
+double rounded_rate(double rate) { return std::stod(rate_text(rate)); }
 
 double CellResult::best_loss() const {
   double best = std::numeric_limits<double>::infinity();

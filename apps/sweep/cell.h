@@ -16,7 +16,7 @@ struct Cell {
     pilot,  // which rates are of use at the reference batch, and how many steps a run takes
     tune,   // a rate at a batch size
     run,    // the tuned rate, with seeds that no tuning has seen: what the report counts
-    again   // the same once more under another name, with other seeds: what two equal things differ by
+    again   // the same size twice: once more, with other seeds, to see what equal things differ by
   };
   Purpose purpose;
   int64_t batch;  // examples a step
@@ -28,7 +28,8 @@ const char* name(Cell::Purpose purpose);
 
 // "tune-b64-lr0.001414-seed1000001-cap900": cells are the same when their names are.
 std::string cell_name(const Cell& cell);
-double rounded_rate(double rate);  // to 4 digits, so that a rate is what its name says
+std::string rate_text(double rate);  // 4 digits, as in a cell's name
+double rounded_rate(double rate);    // to these, so that a rate is what its name says
 
 struct EvaluationPoint {
   int64_t step = 0, examples = 0;

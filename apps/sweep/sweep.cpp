@@ -189,8 +189,8 @@ std::string plan_text(const Config& config, const SweepState& state, const Probl
                      s.again ? ", of the middle one once more" : "", planned_cells(state));
 }
 
-SweepSetting setting_of(const Config& config, const Problem& problem, Device device) {
-  SweepSetting out;
+SweepContext context_of(const Config& config, const Problem& problem, Device device) {
+  SweepContext out;
   out.model = config.model, out.data = problem.data().name, out.device = name(device);
   out.precision = config.precision, out.optimizer = config.optimizer, out.schedule = config.schedule;
   out.preset = config.preset, out.threads = config.threads;
@@ -230,17 +230,17 @@ int run_sweep(const Config& asked) {
   if (config.parallel > 1) run_parts(config, process.folder().path());
   const SweepProcess::End end = process.work(estimate);
 
-  SweepSetting setting = setting_of(config, problem, device);
-  setting.complete = end == SweepProcess::End::complete;
-  setting.estimated_seconds = process.estimated();
-  setting.why_not_timed = why_not_timed(process.state());
-  setting.timed = setting.why_not_timed.empty();
-  const SweepResult result = conclude(process.state(), setting.timed);
-  const Json document = sweep_json(process.state(), result, setting);
+  SweepContext context = context_of(config, problem, device);
+  context.complete = end == SweepProcess::End::complete;
+  context.estimated_seconds = process.estimated();
+  context.why_not_timed = why_not_timed(process.state());
+  context.timed = context.why_not_timed.empty();
+  const SweepResult result = conclude(process.state(), context.timed);
+  const Json document = sweep_json(process.state(), result, context);
   process.folder().write("summary.json", document);
   process.folder().write_text("report.html", sweep_page(document, process.folder().machine()));
   const std::string where = process.folder().path().string();
-  std::string report = sweep_text(process.state(), result, setting);
+  std::string report = sweep_text(process.state(), result, context);
   if (end == SweepProcess::End::budget_spent)
     report += fmt::format("the budget is spent before all cells have run; a larger --budget goes on\n");
   print_report(

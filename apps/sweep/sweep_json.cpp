@@ -82,8 +82,8 @@ Json size_json(const SweepSize& size) {
                      {"n", trial.n},
                      {"reached", trial.reached},
                      {"diverged", trial.diverged},
-                     {"steps", size.horizon ? Json() : number(trial.steps)},
-                     {"loss", size.horizon ? number(trial.steps) : Json()},
+                     {"steps", size.horizon ? Json() : number(trial.figure)},
+                     {"loss", size.horizon ? number(trial.figure) : Json()},
                      {"cap", trial.cap}});
   Json noise = figure_json(size.noise);
   if (!noise.is_null()) noise["n"] = size.noise_runs;
@@ -127,7 +127,7 @@ Json targets_json(const std::optional<Targets>& targets) {
 
 }  // namespace
 
-Json sweep_json(const SweepState& state, const SweepResult& result, const SweepSetting& setting) {
+Json sweep_json(const SweepState& state, const SweepResult& result, const SweepContext& context) {
   const SweepSettings& s = state.settings;
   double seconds = 0;
   Json cells = Json::array(), sizes = Json::array(), fits = Json::array();
@@ -142,20 +142,20 @@ Json sweep_json(const SweepState& state, const SweepResult& result, const SweepS
                     {"why_none", text_or_null(fit.why_none)}});
   const RunsAgain& again = result.again;
   return {{"command", "sweep"},
-          {"model", setting.model},
-          {"parameters", setting.parameters},
-          {"data", setting.data},
-          {"train_examples", setting.train_examples},
-          {"device", setting.device},
-          {"precision", setting.precision},
-          {"threads", setting.threads},
-          {"optimizer", setting.optimizer},
-          {"schedule", setting.schedule},
-          {"preset", setting.preset},
+          {"model", context.model},
+          {"parameters", context.parameters},
+          {"data", context.data},
+          {"train_examples", context.train_examples},
+          {"device", context.device},
+          {"precision", context.precision},
+          {"threads", context.threads},
+          {"optimizer", context.optimizer},
+          {"schedule", context.schedule},
+          {"preset", context.preset},
           {"seed", s.first_seed},
-          {"status", setting.complete ? "complete" : "incomplete"},
-          {"timed", setting.timed},
-          {"why_not_timed", text_or_null(setting.why_not_timed)},
+          {"status", context.complete ? "complete" : "incomplete"},
+          {"timed", context.timed},
+          {"why_not_timed", text_or_null(context.why_not_timed)},
           {"kind", s.horizon ? "fixed horizon" : "first passage"},
           {"targets", targets_json(state.targets)},
           {"base",
@@ -173,8 +173,8 @@ Json sweep_json(const SweepState& state, const SweepResult& result, const SweepS
             {"steps", ratio_json(again.steps)},
             {"seconds", ratio_json(again.seconds)},
             {"covers_one", again.steps ? Json(again.steps->covers_one()) : Json()}}},
-          {"time", {{"cells_seconds", seconds}, {"estimated_seconds", maybe(setting.estimated_seconds)}}},
-          {"sentence", sweep_sentence(state, result, setting)},
+          {"time", {{"cells_seconds", seconds}, {"estimated_seconds", maybe(context.estimated_seconds)}}},
+          {"sentence", sweep_sentence(state, result, context)},
           {"cells", cells}};
 }
 

@@ -17,7 +17,7 @@ std::vector<Cell> shuffled(std::vector<Cell> cells) {
 
 // The tuning was with few seeds: what the others take may be more.
 int64_t cap_of_runs(const Tuning& tuned) {
-  return static_cast<int64_t>(std::ceil(static_cast<double>(cap_factor) * tuned.steps));
+  return static_cast<int64_t>(std::ceil(static_cast<double>(cap_factor) * tuned.figure));
 }
 
 std::vector<Cell> with_seeds(const SweepSettings& s, Cell::Purpose purpose, int64_t batch, const Tuning& tuned,

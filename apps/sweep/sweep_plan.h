@@ -14,7 +14,7 @@ std::vector<Cell> cells_needed(SweepState& state);
 // The runs of a size that count: with seed, seed + 1, …; none where no rate reached the target.
 std::vector<Cell> runs_of(const SweepState& state, int64_t batch, const Tuning& tuned);
 
-// The size that runs once more under another name: the middle one of those with a rate; 0: none.
+// The size that runs twice: the middle one of those with a rate; 0: none.
 int64_t again_batch(const SweepState& state);
 std::vector<Cell> runs_again(const SweepState& state);
 

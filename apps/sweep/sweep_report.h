@@ -7,7 +7,7 @@
 
 namespace tapedeck {
 
-struct SweepSetting {  // what the result is a result of
+struct SweepContext {  // what the result is a result of
   std::string model, data, device, precision, optimizer, schedule, preset;
   int64_t threads = 1, parameters = 0, train_examples = 0;
   bool complete = false, timed = true;
@@ -15,10 +15,10 @@ struct SweepSetting {  // what the result is a result of
   std::optional<double> estimated_seconds;
 };
 
-Json sweep_json(const SweepState& state, const SweepResult& result, const SweepSetting& setting);
-std::string sweep_text(const SweepState& state, const SweepResult& result, const SweepSetting& setting);
+Json sweep_json(const SweepState& state, const SweepResult& result, const SweepContext& context);
+std::string sweep_text(const SweepState& state, const SweepResult& result, const SweepContext& context);
 
 // What a person may quote: the result with its interval, n, target, tuning and machine's part in it.
-std::string sweep_sentence(const SweepState& state, const SweepResult& result, const SweepSetting& setting);
+std::string sweep_sentence(const SweepState& state, const SweepResult& result, const SweepContext& context);
 
 }  // namespace tapedeck

@@ -76,9 +76,9 @@ RuleCost rule_cost(const Tuning& tuned, double rate) {
     const RateTrial &below = trials[i], &above = trials[i + 1];
     if (rate < below.rate * (1 - 1e-3) || rate > above.rate * (1 + 1e-3)) continue;
     const double share = std::clamp(std::log(rate / below.rate) / std::log(above.rate / below.rate), 0.0, 1.0);
-    const auto at = [](const RateTrial& t) { return std::log(std::min(t.steps, t.cap)); };
-    out.efficiency = tuned.steps / std::exp((1 - share) * at(below) + share * at(above));
-    out.at_most = (share < 1 && std::isinf(below.steps)) || (share > 0 && std::isinf(above.steps));
+    const auto at = [](const RateTrial& t) { return std::log(std::min(t.figure, t.cap)); };
+    out.efficiency = tuned.figure / std::exp((1 - share) * at(below) + share * at(above));
+    out.at_most = (share < 1 && std::isinf(below.figure)) || (share > 0 && std::isinf(above.figure));
     return out;
   }
   return out;

@@ -1,5 +1,5 @@
-// What the cells of a sweep say together: figures of each size, the law for each target, what two equal things differ
-// by, and what the usual rules for the rate would have cost.
+// What the cells of a sweep say together: figures of each size, the law for each target, what the same size run
+// twice differs by, and what the usual rules for the rate would have cost.
 #pragma once
 #include <optional>
 #include <string>
@@ -49,7 +49,7 @@ struct TargetFit {
 struct RunsAgain {
   int64_t batch = 0;
   int n = 0;
-  std::optional<RatioInterval> steps, seconds;  // of the runs over those under the other name, by Welch's t
+  std::optional<RatioInterval> steps, seconds;  // of its runs over those once more, by Welch's t
 };
 
 struct SweepResult {

@@ -15,8 +15,8 @@
 namespace tapedeck {
 namespace {
 
-std::string rate_text(const Tuning& tuned) {
-  if (tuned.rate) return fmt::format("{:.4g}", *tuned.rate);
+std::string tuned_text(const Tuning& tuned) {
+  if (tuned.rate) return rate_text(*tuned.rate);
   return tuned.needed.empty() ? "none" : "…";
 }
 
@@ -38,7 +38,7 @@ std::string progress_table(const SweepState& state) {
       if (const CellResult* result = state.find(cell))
         steps.push_back(crossing(*result, state.targets->tightest(), cell.steps).upper);
     const auto reached = std::count_if(steps.begin(), steps.end(), [](double s) { return std::isfinite(s); });
-    out += fmt::format("{:>8} {:>6} {:>10} {:>8} {:>8} {:>13}\n", batch, tried, rate_text(tuned),
+    out += fmt::format("{:>8} {:>6} {:>10} {:>8} {:>8} {:>13}\n", batch, tried, tuned_text(tuned),
                        fmt::format("{}/{}", steps.size(), state.settings.seeds), reached,
                        steps.empty()               ? "…"
                        : std::isinf(median(steps)) ? "not reached"
@@ -57,7 +57,8 @@ std::string cell_line(const SweepState& state, const Cell& cell, const CellResul
   } else {
     what += fmt::format(": {} steps, lowest loss {:.4g}", result.steps, result.best_loss());
   }
-  return fmt::format("{} batch {} rate {:.4g} seed {}: {}", name(cell.purpose), cell.batch, cell.rate, cell.seed, what);
+  return fmt::format("{} batch {} rate {} seed {}: {}", name(cell.purpose), cell.batch, rate_text(cell.rate), cell.seed,
+                     what);
 }
 
 void SweepTable::wipe() {
@@ -76,8 +77,8 @@ void SweepTable::begins(const SweepState& state, const Cell& cell, double second
   wipe();
   const bool tuning = state.targets && pilot_cells_needed(state).empty();
   std::string text = tuning ? progress_table(state) : "";
-  text += fmt::format("{} cells done; now {} at batch {}, rate {:.4g}, seed {}{}\n", state.results.size(),
-                      name(cell.purpose), cell.batch, cell.rate, cell.seed,
+  text += fmt::format("{} cells done; now {} at batch {}, rate {}, seed {}{}\n", state.results.size(),
+                      name(cell.purpose), cell.batch, rate_text(cell.rate), cell.seed,
                       seconds_left > 0 ? "; about " + duration_text(seconds_left) + " left" : "");
   stream_ << text << std::flush;
   lines_ = static_cast<size_t>(std::count(text.begin(), text.end(), '\n'));

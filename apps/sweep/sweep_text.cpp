@@ -32,7 +32,7 @@ std::string rule_text(const std::optional<RuleCost>& rule) {
 
 std::string size_line(const SweepSize& size, bool timed) {
   const std::string rate =
-      size.tuned.rate ? fmt::format("{:.4g}{}", *size.tuned.rate, size.tuned.edge.empty() ? "" : "*") : "none";
+      size.tuned.rate ? rate_text(*size.tuned.rate) + (size.tuned.edge.empty() ? "" : "*") : "none";
   return fmt::format("{:>7} {:>10} {:>6} {:>12} {:>20} {:>10} {:>10} {:>10} {:>8} {:>8}\n", size.batch, rate,
                      fmt::format("{}/{}", size.reached, size.n), steps_text(size.steps), interval_text(size.steps),
                      steps_text(size.examples), seconds_of(size.seconds, timed),
@@ -60,11 +60,12 @@ std::string table(const SweepResult& result, bool timed) {
 std::string again_text(const RunsAgain& again) {
   if (again.batch == 0) return "";
   if (!again.steps)
-    return fmt::format("the same twice (batch {}): n/a, too few runs reached the target\n", again.batch);
-  std::string out = fmt::format("the same twice (batch {}, n = {} and {} other seeds): steps {:.3f} [{:.3f}, {:.3f}]{}",
-                                again.batch, again.n, again.n, again.steps->ratio, again.steps->low, again.steps->high,
-                                again.steps->covers_one() ? ", as it should be, no difference"
-                                                          : ": A DIFFERENCE, which one sweep in 20 has by chance");
+    return fmt::format("the same size twice (batch {}): n/a, too few runs reached the target\n", again.batch);
+  std::string out =
+      fmt::format("the same size twice (batch {}, n = {} and {} other seeds): steps {:.3f} [{:.3f}, {:.3f}]{}",
+                  again.batch, again.n, again.n, again.steps->ratio, again.steps->low, again.steps->high,
+                  again.steps->covers_one() ? ", as it should be, no difference"
+                                            : ": A DIFFERENCE, which one sweep in 20 has by chance");
   if (again.seconds)
     out +=
         fmt::format("; seconds {:.3f} [{:.3f}, {:.3f}]", again.seconds->ratio, again.seconds->low, again.seconds->high);
@@ -91,14 +92,14 @@ std::string listed(const SweepState& state) {
 
 }  // namespace
 
-std::string sweep_sentence(const SweepState& state, const SweepResult& result, const SweepSetting& setting) {
+std::string sweep_sentence(const SweepState& state, const SweepResult& result, const SweepContext& context) {
   const TargetFit* tightest = result.tightest();
   if (!tightest) return "This sweep has no result yet.";
   const std::string target = to_text(Target{state.targets->metric, tightest->target});
   const std::string rate = state.settings.tunes() ? "rate tuned at each size"
                                                   : fmt::format("rate {} at every size", state.settings.rates[0]);
   const std::string what =
-      fmt::format("{} on {} ({}, {}) to validation {}", setting.model, setting.data, setting.optimizer, rate, target);
+      fmt::format("{} on {} ({}, {}) to validation {}", context.model, context.data, context.optimizer, rate, target);
   if (!tightest->fit)
     return fmt::format("Training {}: the scaling law could not be fitted ({}).", what, tightest->why_none);
   const ScalingFit& fit = *tightest->fit;
@@ -110,7 +111,7 @@ std::string sweep_sentence(const SweepState& state, const SweepResult& result, c
       fit.rows.size(), fit.reached(), fit.verdict());
 }
 
-std::string sweep_text(const SweepState& state, const SweepResult& result, const SweepSetting& setting) {
+std::string sweep_text(const SweepState& state, const SweepResult& result, const SweepContext& context) {
   if (result.sizes.empty()) return "no size has been measured yet\n";
   const Targets& targets = *state.targets;
   std::string out =
@@ -119,7 +120,7 @@ std::string sweep_text(const SweepState& state, const SweepResult& result, const
                   state.settings.horizon
                       ? "fixed horizon: the fewest steps, on a grid of √2, whose mean over seeds passes at p < 0.01"
                       : "first passage, confirmed by the next evaluation");
-  out += table(result, setting.timed) + listed(state);
+  out += table(result, context.timed) + listed(state);
   const TargetFit& tightest = *result.tightest();
   out += tightest.fit ? fit_text(*tightest.fit) : fmt::format("no law: {}\n", tightest.why_none);
   for (const TargetFit& fit : result.fits)
@@ -132,8 +133,8 @@ std::string sweep_text(const SweepState& state, const SweepResult& result, const
                      : fmt::format("at the looser {}: no law: {}\n", to_text(Target{targets.metric, fit.target}),
                                    fit.why_none);
   out += noise_text(result) + again_text(result.again);
-  if (!setting.timed) out += fmt::format("seconds are not compared: {}\n", setting.why_not_timed);
-  return out + sweep_sentence(state, result, setting) + "\n";
+  if (!context.timed) out += fmt::format("seconds are not compared: {}\n", context.why_not_timed);
+  return out + sweep_sentence(state, result, context) + "\n";
 }
 
 }  // namespace tapedeck

@@ -81,7 +81,7 @@ std::vector<Setting> TrainCells::settings(const Cell& cell, const std::optional<
   add("device", sweep_.device);
   add("batch", fmt::format("{}", cell.batch / sweep_.accumulate));
   if (sweep_.accumulate > 1) add("accumulate", fmt::format("{}", sweep_.accumulate));
-  add("lr", fmt::format("{:.4g}", cell.rate));
+  add("lr", rate_text(cell.rate));
   add("seed", fmt::format("{}", cell.seed));
   add("steps", fmt::format("{}", cell.steps));
   add("target", to_text(targets ? targets->tightest() : unreachable));

@@ -26,7 +26,7 @@ std::vector<Cell> cells_of(const SweepSettings& s, int64_t batch, double rate, i
 RateTrial trial(const SweepState& state, const std::vector<Cell>& cells) {
   RateTrial out{cells[0].rate};
   out.cap = static_cast<double>(cells[0].steps);
-  std::vector<double> steps;
+  std::vector<double> figures;
   for (const Cell& cell : cells) {
     const CellResult& result = *state.find(cell);
     if (result.status == CellResult::Status::failed) continue;
@@ -34,12 +34,12 @@ RateTrial trial(const SweepState& state, const std::vector<Cell>& cells) {
     const Crossing at = crossing(result, state.targets->tightest(), cell.steps);
     out.reached += at.reached;
     if (state.settings.horizon)
-      steps.push_back(final_metric(result, {"loss", 0}).value_or(std::numeric_limits<double>::infinity()));
+      figures.push_back(final_metric(result, {"loss", 0}).value_or(std::numeric_limits<double>::infinity()));
     else
-      steps.push_back(at.upper);
+      figures.push_back(at.upper);
   }
-  out.n = static_cast<int>(steps.size());
-  out.steps = steps.empty() ? std::numeric_limits<double>::infinity() : median(steps);
+  out.n = static_cast<int>(figures.size());
+  out.figure = figures.empty() ? std::numeric_limits<double>::infinity() : median(figures);
   return out;
 }
 
@@ -55,10 +55,10 @@ std::optional<size_t> best_of(const std::vector<RateTrial>& trials) {
   std::optional<size_t> best;
   double least = 0;
   for (size_t i = 0; i < trials.size(); ++i) {
-    if (std::isinf(trials[i].steps)) continue;
+    if (std::isinf(trials[i].figure)) continue;
     double sum = 0, weights = 0;
     const auto add = [&](const RateTrial& t, double weight) {
-      if (std::isfinite(t.steps)) sum += weight * std::log(t.steps), weights += weight;
+      if (std::isfinite(t.figure)) sum += weight * std::log(t.figure), weights += weight;
     };
     if (i > 0) add(trials[i - 1], 1);
     add(trials[i], 2);
@@ -97,12 +97,12 @@ struct Grid {
 // Twice the best so far, or the first cap.
 int64_t cap_after(const std::vector<RateTrial>& trials, int64_t first) {
   double best = std::numeric_limits<double>::infinity();
-  for (const RateTrial& t : trials) best = std::min(best, t.steps);
+  for (const RateTrial& t : trials) best = std::min(best, t.figure);
   return std::isinf(best) ? first : std::min(first, static_cast<int64_t>(std::ceil(slack * best)));
 }
 
 bool any_reached(const std::vector<RateTrial>& trials) {
-  return std::any_of(trials.begin(), trials.end(), [](const RateTrial& t) { return std::isfinite(t.steps); });
+  return std::any_of(trials.begin(), trials.end(), [](const RateTrial& t) { return std::isfinite(t.figure); });
 }
 
 // To which side the grid is to grow: 0: to none.
@@ -123,7 +123,7 @@ Tuning tuning(const SweepState& state, int64_t batch) {
   Tuning out;
   if (!s.tunes()) {
     out.rate = s.rates[0];
-    out.steps = s.cap ? static_cast<double>(*s.cap / cap_factor) : static_cast<double>(steps_by_pilot(state, batch));
+    out.figure = s.cap ? static_cast<double>(*s.cap / cap_factor) : static_cast<double>(steps_by_pilot(state, batch));
     return out;
   }
   Grid grid{state, batch};
@@ -169,7 +169,7 @@ Tuning tuning(const SweepState& state, int64_t batch) {
     }
   out.trials = grid.trials();
   if (const auto best = best_of(out.trials)) {
-    out.rate = out.trials[*best].rate, out.steps = out.trials[*best].steps;
+    out.rate = out.trials[*best].rate, out.figure = out.trials[*best].figure;
     if (*best == 0) out.edge = "low";
     if (*best + 1 == out.trials.size()) out.edge = "high";
   } else {

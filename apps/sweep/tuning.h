@@ -18,7 +18,7 @@ namespace tapedeck {
 struct RateTrial {
   double rate;
   int n = 0, reached = 0, diverged = 0;
-  double steps = 0;  // median; infinite where most did not reach the target. With a horizon: loss at its end
+  double figure = 0;  // median steps, infinite where most did not reach the target; with a horizon, loss at its end
   double cap = 0;
 };
 
@@ -27,8 +27,8 @@ struct Tuning {
   std::vector<RateTrial> trials;  // by rate
   std::optional<double> rate;     // none: no rate reached the target
   std::string why_none;
-  std::string edge;  // "low", "high": the best lies there and the grid has not grown any more
-  double steps = 0;  // of the best, median
+  std::string edge;   // "low", "high": the best lies there and the grid has not grown any more
+  double figure = 0;  // of the best; see RateTrial
 };
 Tuning tuning(const SweepState& state, int64_t batch);
 
