@@ -1,6 +1,6 @@
 // The cells of a sweep as runs of `tapedeck train`, each in a folder of its own below the sweep's. A cell's folder
 // bears its name and a hash of every option that its result depends on, so that it is found again, whoever ran it, and
-// never taken for another.
+// never taken for another. cell.json in it tells when it began and whether others ran beside it.
 #pragma once
 #include <filesystem>
 
