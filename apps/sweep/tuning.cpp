@@ -43,13 +43,6 @@ RateTrial trial(const SweepState& state, const std::vector<Cell>& cells) {
   return out;
 }
 
-// The first reason where all of these cells failed: another rate would change nothing.
-std::string why_all_failed(const SweepState& state, const std::vector<Cell>& cells) {
-  for (const Cell& cell : cells)
-    if (state.find(cell)->status != CellResult::Status::failed) return "";
-  return state.find(cells[0])->reason;
-}
-
 // The place of the best; none where no rate reached the target in most of its runs.
 std::optional<size_t> best_of(const std::vector<RateTrial>& trials) {
   std::optional<size_t> best;
@@ -80,12 +73,24 @@ struct Grid {
     if (!s.rates.empty()) return s.rates[static_cast<size_t>(place)];
     return rounded_rate(grid_centre(state, batch) * std::exp2(place / 4.0));
   }
+  void add_first(int place, int64_t cap) { cells[place] = {cells_of(state.settings, batch, rate(place), cap)[0]}; }
   void add(int place, int64_t cap) { cells[place] = cells_of(state.settings, batch, rate(place), cap); }
 
   std::vector<Cell> needed() const {
     std::vector<Cell> all;
     for (const auto& [place, of_rate] : cells) all.insert(all.end(), of_rate.begin(), of_rate.end());
     return missing(state, all);
+  }
+  // The first reason where all that ran failed: another run would change nothing.
+  std::string why_all_failed() const {
+    std::string reason;
+    for (const auto& [place, of_rate] : cells)
+      for (const Cell& cell : of_rate) {
+        const CellResult& result = *state.find(cell);
+        if (result.status != CellResult::Status::failed) return "";
+        if (reason.empty()) reason = result.reason;
+      }
+    return reason;
   }
   std::vector<RateTrial> trials() const {
     std::vector<RateTrial> out;
@@ -116,6 +121,16 @@ int growth(const std::vector<RateTrial>& trials) {
   return diverged ? -1 : 1;
 }
 
+// The first place in this order whose first run reaches the target; none where none does, or cells are needed.
+std::optional<int> first_reaching(Grid& grid, const std::vector<int>& order, int64_t cap) {
+  for (const int place : order) {
+    grid.add_first(place, cap);
+    if (!grid.needed().empty()) return std::nullopt;
+    if (any_reached(grid.trials())) return place;
+  }
+  return std::nullopt;
+}
+
 }  // namespace
 
 Tuning tuning(const SweepState& state, int64_t batch) {
@@ -137,20 +152,16 @@ Tuning tuning(const SweepState& state, int64_t batch) {
   const int count = given ? static_cast<int>(s.rates.size()) : s.grid_points;
   const int apart = given ? 1 : step, centre = given ? count / 2 : 0;
   const int low = given ? 0 : -(count / 2) * step, high = low + (count - 1) * apart;
-  grid.add(centre, first);
+  // One run that reaches the target bounds what the others may take. It is looked for from the centre down, since a
+  // rate that is too small is slow but one beyond the highest stable one takes its whole cap to miss; then up.
+  std::vector<int> order;
+  for (int place = centre; place >= low; place -= apart) order.push_back(place);
+  for (int place = centre + apart; place <= high; place += apart) order.push_back(place);
+  const std::optional<int> reached = first_reaching(grid, order, first);
   if (waits()) return out;
-  if (out.why_none = why_all_failed(state, grid.cells[centre]); !out.why_none.empty()) return out;
-  // A rate that reaches the target bounds what the others may take. Where the centre does not, those beside it are
-  // tried one by one until one does: rates beyond the highest stable one would each take the first cap to miss.
-  for (int i = 1; i <= 2 * (count / 2) && !any_reached(grid.trials()); ++i) {
-    const int place = centre + apart * (i % 2 ? -(i + 1) / 2 : i / 2);
-    if (place < low || place > high) continue;
-    grid.add(place, first);
-    if (waits()) return out;
-  }
+  if (out.why_none = grid.why_all_failed(); !out.why_none.empty()) return out;
   const int64_t cap = next_cap(grid.trials());
-  for (int place = low; place <= high; place += apart)
-    if (!grid.cells.contains(place)) grid.add(place, cap);
+  for (const int place : order) grid.add(place, place == reached ? first : cap);
   if (waits()) return out;
   for (int times = 0; !given && times < grows_times; ++times) {
     const std::vector<RateTrial> trials = grid.trials();

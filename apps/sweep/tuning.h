@@ -1,7 +1,7 @@
 // The rate of a batch size: a grid of rates √2 apart, each tried with the same seeds, made longer while the best lies
-// at an edge. First its centre runs, and where that misses those beside it one by one until a rate reaches the target;
-// what the others may take is twice that, and twice the best where the grid grows, since a rate that needs more is not
-// the one that is looked for.
+// at an edge. First a rate is looked for that reaches the target, by one run each, from the grid's centre down and then
+// up; what the others may take is twice its steps, and twice the best where the grid grows, since a rate that needs
+// more is not the one that is looked for.
 //
 // With a fixed horizon all rates run for the same steps, and the figure is the loss at their end.
 //
