@@ -33,7 +33,7 @@ TEST_CASE("sweep: a cell that diverges is a result with its step, in strict JSON
       }
     CHECK(history);
   }
-  CHECK(diverged == 3 * 4);  // four runs of the rate at each size
+  CHECK(diverged == 3 * 5);  // at each size one that looks for a rate that reaches, and four of the grid
   for (const Json& size : document["sizes"]) {
     CHECK(size["rate"] == 0.3);
     CHECK(size["reached"] == 2);
