@@ -169,4 +169,36 @@ inline Json made_up(const std::vector<int>& batches) {
           {"cells", cells}};
 }
 
+// The same of fixed horizons for two targets, at the second of which each size passes with `steps`.
+inline Json made_up_horizons(const std::vector<int>& batches) {
+  Json out = made_up(batches);
+  out["kind"] = "fixed horizon", out["schedule"] = "cosine";
+  out["targets"]["values"] = {0.4, 0.2};
+  out["fits"].insert(out["fits"].begin(), Json{{"target", 0.4}, {"fit", out["fit"]}, {"why_none", Json()}});
+  for (Json& size : out["sizes"]) {
+    const double steps = size["steps"]["median"];
+    size["steps"]["low"] = size["steps"]["high"] = size["examples"]["low"] = size["examples"]["high"] = Json();
+    size["horizons"] = size["horizon_intervals"] = Json::array();
+    for (const double target : {0.4, 0.2}) {
+      const int passed = static_cast<int>(target == 0.4 ? steps / 2 : steps), failed = static_cast<int>(passed / 1.414);
+      size["horizons"].push_back(
+          {{"target", target}, {"steps", failed}, {"n", 6}, {"mean", 1.1 * target}, {"p", 0.9}, {"passes", false}});
+      size["horizons"].push_back(
+          {{"target", target}, {"steps", passed}, {"n", 6}, {"mean", 0.9 * target}, {"p", 1e-5}, {"passes", true}});
+      size["horizon_intervals"].push_back({{"target", target}, {"failed", failed}, {"passed", passed}});
+    }
+    for (Json& tuned : size["tuned"]) tuned["loss"] = 0.25, tuned["steps"] = tuned["reached"] = Json();
+  }
+  for (Json& cell : out["cells"]) {
+    cell["status"] = "ended", cell["crossings"] = Json::array();
+    for (const Json& size : out["sizes"])
+      if (size["batch"] == cell["batch"]) cell["steps_cap"] = size["horizon_intervals"][1]["passed"];
+  }
+  const Json interval = out["sizes"][0]["horizon_intervals"][1];
+  out["again"]["steps"] = out["again"]["covers_one"] = Json();
+  out["again"]["horizons"] = {
+      {"first", interval}, {"second", interval}, {"agree", true}, {"places", 0}, {"at_least", false}};
+  return out;
+}
+
 }  // namespace tapedeck::test

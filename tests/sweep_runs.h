@@ -9,6 +9,12 @@ inline const Words plain_sweep = {"sweep",         "--data",  "blobs", "--hidden
                                   "32,64,128,256", "--seeds", "3",     "--rates",  "0.02", "--targets",
                                   "loss=0.25",     "--steps", "300",   "--again",  "off",  "--quiet"};
 
+// Fixed horizons for two targets, and the middle size once more.
+inline const Words horizon_sweep = {
+    "sweep",   "--data",    "blobs",     "--hidden", "8", "--batches", "64,256,1024",
+    "--seeds", "3",         "--horizon", "--epochs", "3", "--targets", "loss=0.25,loss=0.4",
+    "--rates", "0.01,0.03", "--quiet"};
+
 inline std::vector<std::filesystem::path> cells(const std::string& sweep) {
   std::vector<std::filesystem::path> out;
   if (std::filesystem::exists(sweep + "/cells"))

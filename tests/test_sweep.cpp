@@ -194,6 +194,33 @@ TEST_CASE("sweep: two parts on one folder share the cells, and so do cells side 
     CHECK(side_by_side["sizes"][i]["steps"] == parts["sizes"][i]["steps"]);
 }
 
+TEST_CASE(
+    "sweep: with --horizon, two targets and one search twice, two parts and a sweep that was killed give the same") {
+  const TemporaryFolder folder, elsewhere;
+  const Words words = horizon_sweep + Words{"--threads", "1"};
+  {
+    Process process(words + Words{"--out", folder / "k"}, folder.path());
+    REQUIRE(Process::within(60, [&] { return ended(folder / "k").size() >= 35; }));
+    process.signal(SIGKILL);
+    REQUIRE(process.wait() == 128 + SIGKILL);
+  }
+  const auto before = ended(folder / "k");
+  const Json killed = run_tapedeck(words + Words{"--json", "--out", folder / "k"}).json();
+  for (const auto& [cell, when] : before) CHECK(ended(folder / "k").at(cell) == when);
+
+  Process first(words + Words{"--out", folder / "s", "--part", "1/2"}, folder.path());
+  Process second(words + Words{"--out", folder / "s", "--part", "2/2"}, elsewhere.path());
+  CHECK(first.wait() == exit_done);
+  CHECK(second.wait() == exit_done);
+  const Json parts = read_json(folder / "s/summary.json");
+  CHECK(parts["status"] == "complete");
+  CHECK(ids(killed) == ids(parts));
+  CHECK(cells(folder / "k").size() == ids(killed).size());
+  CHECK(killed["again"] == parts["again"]);
+  CHECK(killed["again"]["horizons"]["agree"].is_boolean());
+  for (size_t i = 0; i < 3; ++i) CHECK(killed["sizes"][i]["horizons"] == parts["sizes"][i]["horizons"]);
+}
+
 TEST_CASE("sweep: where a part is killed the others stop waiting for it, and the sweep ends all the same") {
   const TemporaryFolder folder;
   Process parallel(plain_sweep + Words{"--out", folder / "s", "--parallel", "2"}, folder.path());

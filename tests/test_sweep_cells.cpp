@@ -147,26 +147,53 @@ TEST_CASE("sweep: each seed has its own curve, and a target that nobody reaches 
   CHECK(curves.size() == 3);
 }
 
-TEST_CASE("sweep: with --horizon each size has the fewest steps whose seeds pass, and the page says so") {
+TEST_CASE(
+    "sweep: with --horizon each size has the fewest steps to each target, one search runs twice, and all say so") {
   const TemporaryFolder folder;
-  const Outcome done =
-      run_tapedeck({"sweep",   "--data",    "blobs",     "--hidden", "8",     "--batches", "64,256,1024",
-                    "--seeds", "3",         "--horizon", "--epochs", "3",     "--targets", "loss=0.25",
-                    "--rates", "0.01,0.03", "--quiet",   "--json",   "--out", folder / "s"});
+  const Words words = horizon_sweep + Words{"--json", "--out", folder / "s"};
+  const Outcome done = run_tapedeck(words);
   REQUIRE(done.code == exit_done);
   const Json document = done.json();
   CHECK(document["kind"] == "fixed horizon");
   for (const Json& size : document["sizes"]) {
     INFO(size.dump());
-    CHECK(size["horizons"].size() >= 1);
+    REQUIRE(size["horizon_intervals"].size() == 2);
+    CHECK(size["horizon_intervals"][0]["target"] == 0.4);  // the loosest first
+    CHECK(size["horizon_intervals"][1]["target"] == 0.25);
+    CHECK(size["horizon_intervals"][0]["passed"] <= size["horizon_intervals"][1]["passed"]);
+    CHECK(size["steps"]["median"] == size["horizon_intervals"][1]["passed"]);
+    for (const Json& trial : size["horizons"]) CHECK((trial["target"] == 0.4 || trial["target"] == 0.25));
     CHECK(size["n"] == 3);
     CHECK(size["reached"] == 3);
     CHECK(size["tuned"][0]["steps"].is_null());
     CHECK(size["tuned"][0]["loss"].is_number());
   }
-  for (const Json& cell : document["cells"]) CHECK(cell["crossings"].empty());
-  CHECK(document["fit"]["n"] == 3);
-  CHECK(fs::exists(folder / "s/report.html"));
+  std::set<int64_t> again;
+  for (const Json& cell : document["cells"]) {
+    CHECK(cell["crossings"].empty());
+    if (cell["purpose"] == "again") again.insert(cell["batch"].get<int64_t>());
+  }
+  CHECK(again == std::set<int64_t>{256});
+  REQUIRE(document["fits"].size() == 2);
+  for (const Json& fit : document["fits"]) CHECK(fit["fit"]["n"] == 3);
+  const Json& twice = document["again"]["horizons"];
+  CHECK(document["again"]["batch"] == 256);
+  CHECK(twice["first"]["passed"] == document["sizes"][1]["steps"]["median"]);
+  CHECK(twice["second"]["passed"].is_number());
+  CHECK(twice["agree"].is_boolean());
+  CHECK(contains(read_file(folder / "s/report.html"), "searched twice"));
+  CHECK(contains(read_file(folder / "s/report.html"), "B_crit by target"));
+
+  // What is missing is planned and run again, and nothing else.
+  for (const fs::path& cell : cells(folder / "s"))
+    if (cell.filename().string().starts_with("again-b256") &&
+        cell.filename().string().find("seed2000002") != std::string::npos)
+      fs::remove_all(cell);
+  const std::string plan = run_tapedeck(words + Words{"--plan"}).out;
+  CHECK(std::count(plan.begin(), plan.end(), '\n') == 1);
+  CHECK(contains(plan, "--batch 256"));
+  CHECK(contains(plan, "--seed 2000002"));
+  CHECK(run_tapedeck(words).json()["again"] == document["again"]);
 }
 
 // Fault: a summary without its curve counted as reached in one place and as missed in another.

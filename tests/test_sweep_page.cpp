@@ -108,17 +108,17 @@ TEST_CASE("sweep page: null, missing and hostile fields leave the page whole") {
     CHECK_EQ(lacks(page, {"No size has been measured yet"}), "");
     CHECK_EQ(page_trouble(fit_page(nothing)), "");
   }
-  Json summary = made_up({8, 64, 512});
   std::string first;
-  each_null(summary, [&] {
-    const std::string page = sweep_page(summary, machine);
-    for (const char* bad : {">nan", "\"nan", " nan"})
-      if (const size_t at = page.find(bad); at != page.npos && first.empty()) first = page.substr(at - 60, 120);
-    if (!page.ends_with("</html>\n") && first.empty()) first = "no end";
-  });
+  for (Json document : {made_up({8, 64, 512}), made_up_horizons({8, 64, 512})})
+    each_null(document, [&] {
+      const std::string page = sweep_page(document, machine);
+      for (const char* bad : {">nan", "\"nan", " nan"})
+        if (const size_t at = page.find(bad); at != page.npos && first.empty()) first = page.substr(at - 60, 120);
+      if (!page.ends_with("</html>\n") && first.empty()) first = "no end";
+    });
   CHECK_EQ(first, "");
 
-  summary = made_up({8, 64, 512});
+  Json summary = made_up({8, 64, 512});
   const std::string hostile = "<script src=\"http://x\">alert('1')</script>\xff";
   summary["model"] = summary["sentence"] = summary["sizes"][0]["why_no_rate"] = summary["fits"][0]["why_none"] =
       hostile;
@@ -196,6 +196,33 @@ TEST_CASE("sweep page: all missed, one size, one size without runs, cells side b
   page = sweep_page(summary, machine);
   CHECK_EQ(page_trouble(page), "");
   CHECK_EQ(lacks(page, {"B_crit by target", "no law: too loose"}), "");
+}
+
+TEST_CASE("sweep page: horizons have their intervals, every K that was tried for each target, and what ran twice") {
+  Json summary = made_up_horizons(six_sizes);
+  std::string page = sweep_page(summary, machine);
+  CHECK_EQ(page_trouble(page), "");
+  CHECK_EQ(lacks(page, {"steps, fewest", "(141, 200]", "(70, 100]", "141: 0.22, p 0.9; 200: 0.18, p 1e-05, passes",
+                        "B_crit by target", "one of the runs of 200 steps, which pass",
+                        "batch 64: 200 pass, 141 do not; 6 runs of a K", "They agree, as they should",
+                        "a median loss of 0.25 after 9000 steps, 1.00 of the least"}),
+           "");
+  CHECK(page.find("missed by step") == page.npos);
+  CHECK(page.find("reached the target,") == page.npos);
+  CHECK_EQ(rule(page, "n and an exact interval"), "does not apply");
+  CHECK_EQ(rule(page, "the same size twice"), "holds");
+
+  Json& twice = summary["again"]["horizons"];
+  twice["second"]["failed"] = twice["second"]["passed"], twice["second"]["passed"] = Json();
+  twice["agree"] = false, twice["places"] = 1, twice["at_least"] = true;
+  page = sweep_page(summary, machine);
+  CHECK_EQ(page_trouble(page), "");
+  CHECK_EQ(lacks(page, {"and in more than 1700", "by at least 1 place of √2"}), "");
+  CHECK_EQ(rule(page, "the same size twice"), "does not hold");
+  twice["agree"] = Json();
+  page = sweep_page(summary, machine);
+  CHECK_EQ(lacks(page, {"the two cannot be compared"}), "");
+  CHECK_EQ(rule(page, "the same size twice"), "does not apply");
 }
 
 TEST_CASE("sweep page: hundreds of cells, long names, figures of any size") {

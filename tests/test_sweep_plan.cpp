@@ -332,59 +332,6 @@ TEST_CASE("sweep: seconds are compared where one machine ran the cells of the re
   CHECK(why_not_timed(state).find("1 of 6 cells ran side by side") != std::string::npos);
 }
 
-TEST_CASE("sweep: a horizon passes where the mean over seeds does at p < 0.01") {
-  const double metrics[] = {0.40, 0.42, 0.41};
-  // t = 0.09/(0.01/√3) = 15.59 with 2 degrees of freedom, whose tail is ½ − t/(2√(2 + t²)).
-  const double t = 0.09 / (0.01 / std::sqrt(3));
-  const HorizonTrial passed = judge_horizon(100, metrics, {"loss", 0.5});
-  CHECK(passed.p == doctest::Approx(0.5 - t / (2 * std::sqrt(2 + t * t))).epsilon(1e-6));
-  CHECK(passed.passes());
-  CHECK(!judge_horizon(100, metrics, {"loss", 0.413}).passes());  // better on the mean alone
-  CHECK(judge_horizon(100, metrics, {"loss", 0.4}).p > 0.5);
-  CHECK(judge_horizon(100, metrics, {"accuracy", 0.3}).passes());
-  CHECK(!judge_horizon(100, std::vector<double>{0.4}, {"loss", 0.5}).passes());
-  CHECK(!judge_horizon(100, std::vector<double>{0.4, 0.4, INFINITY}, {"loss", 0.5}).passes());
-}
-
-TEST_CASE("sweep: with horizons the steps of a size lie between the longest that fails and the shortest that passes") {
-  SweepState state;
-  state.settings = half_loss({8, 32, 128, 512});
-  state.settings.horizon = true, state.settings.again = false;
-  const MadeUp law;
-  // At the end of K steps the loss is ½·S(B)/K, and the seeds differ by 1 %.
-  const auto needs = [&](int64_t batch) { return law.smin * (1 + law.b_crit / static_cast<double>(batch)); };
-  const auto run = [&](const Cell& cell) {
-    const double best =
-        law.best_at_reference * (1 + law.b_crit / 32) / (1 + law.b_crit / static_cast<double>(cell.batch));
-    const double off = std::log2(cell.rate / best), seed = 0.01 * static_cast<double>(cell.seed % 5 - 2);
-    CellResult result;
-    result.steps = cell.steps, result.examples = cell.steps * cell.batch;
-    for (int64_t t = 1; t <= cell.steps; ++t)
-      result.curve.push_back({t,
-                              t * cell.batch,
-                              0.1 * static_cast<double>(t),
-                              0.5 * needs(cell.batch) / static_cast<double>(t) * (1 + 0.3 * off * off + seed),
-                              {}});
-    return result;
-  };
-  for (std::vector<Cell> cells; !(cells = cells_needed(state)).empty();) {
-    REQUIRE(state.results.size() < 2000);
-    state.add(cells[0], run(cells[0]));
-  }
-  for (const int64_t batch : state.settings.batches) {
-    const HorizonSearch search = horizon_search(state, batch);
-    REQUIRE(search.passed);
-    CHECK(static_cast<double>(search.failed) < 1.05 * needs(batch));
-    CHECK(static_cast<double>(*search.passed) > needs(batch));
-    CHECK(static_cast<double>(*search.passed) < 1.5 * needs(batch) * 1.05);
-    CHECK(search.runs.size() == 5);
-  }
-  const SweepResult result = conclude(state, true, 200);
-  REQUIRE(result.tightest()->fit);
-  CHECK(result.tightest()->fit->data.runs.size() == 4);
-  CHECK(result.tightest()->fit->law.b_crit == doctest::Approx(100).epsilon(0.35));  // 4 sizes on a grid of √2
-}
-
 TEST_CASE("sweep: time that is left goes to the size that makes B_crit surer per second") {
   SweepSettings settings = half_loss({8, 64, 512});
   const SweepState state = all_of(settings);

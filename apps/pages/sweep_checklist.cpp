@@ -47,6 +47,7 @@ Answer complete(const Json& summary) {
 
 Answer intervals(const Json& summary) {
   if (list_in(summary, {"sizes"}).empty()) return no_matter("no size has been measured");
+  if (is_horizon(summary)) return no_matter("all runs of a size together have one interval of steps, and no median");
   const auto few = sizes_without(summary, [](const Json& size) { return number_in(size, {"n"}) >= 6; });
   return judged(few.empty(), "each size's median has its exact 95 % interval, and n stands beside it",
                 named(few) + ": fewer than the 6 runs that an interval of a median takes (--seeds 10)");
@@ -189,7 +190,18 @@ Answer quiet(const Json& machine) {
                 "other programs ran when it began: seconds may be too long");
 }
 
+// Each search has one interval of K, of which no interval of a ratio can be made.
+Answer searched_again(const Json& twice) {
+  const std::string first = range_in(part_of(twice, {"first"})).text(),
+                    second = range_in(part_of(twice, {"second"})).text();
+  if (!part_of(twice, {"agree"}).is_boolean())
+    return no_matter("no two searches came to an end, or none of them passed");
+  return judged(is_true(twice, {"agree"}), fmt::format("steps in {} and in {} agree", first, second),
+                fmt::format("steps in {} and in {}: {} apart", first, second, places_in(twice)));
+}
+
 Answer again(const Json& summary) {
+  if (const Json& twice = part_of(summary, {"again", "horizons"}); twice.is_object()) return searched_again(twice);
   if (!part_of(summary, {"again", "covers_one"}).is_boolean())
     return no_matter("too few runs, or it was not asked for");
   return judged(is_true(summary, {"again", "covers_one"}),
@@ -216,7 +228,7 @@ Answer bracketed(const Json& summary) {
 Answer misses_count(const Json& summary) {
   const double n = number_in(summary, {"fit", "n"});
   if (std::isnan(n)) return no_matter("there is no law");
-  if (text_in(summary, {"kind"}) == "fixed horizon") return no_matter("all seeds of a size are one entry of the law");
+  if (is_horizon(summary)) return no_matter("all seeds of a size are one entry of the law");
   double runs = 0, missed = 0;
   for (const Json& size : list_in(summary, {"sizes"})) {
     runs += number_in(size, {"n"});

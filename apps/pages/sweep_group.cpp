@@ -87,6 +87,7 @@ std::optional<IntervalEstimate> b_crit_of(const Json& fit) {
 std::map<double, std::vector<double>> steps_by_size(const SweepRecord& sweep, double target) {
   std::map<double, std::vector<double>> out;
   std::set<double> incomplete;
+  if (is_horizon(sweep.summary)) return out;  // all runs of a size take one K: there is no spread to compare
   for (const CountedRun& run : counted_runs(sweep.summary, target))
     if (run.end == CountedRun::End::reached && run.steps > 0)
       out[run.batch].push_back(run.steps);

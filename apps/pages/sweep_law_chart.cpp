@@ -7,7 +7,11 @@
 namespace tapedeck {
 namespace {
 
-std::string title_of(double batch, const Middle& m, double reached, double n) {
+std::string title_of(double batch, const Middle& m, double reached, double n, bool horizon) {
+  if (horizon && std::isinf(m.median)) return fmt::format("batch {}: no K that was tried passes", digits(batch));
+  if (horizon)
+    return fmt::format("batch {}: {} pass, {} do not; {} of a K", digits(batch), digits(m.high), digits(m.low),
+                       times(n, "run"));
   const std::string interval = range_text(m.low, m.high);
   return fmt::format("batch {}: median {}, {}, {} of {} reached", digits(batch),
                      std::isinf(m.median) ? "not reached" : digits(m.median),
@@ -18,7 +22,8 @@ std::string title_of(double batch, const Middle& m, double reached, double n) {
 std::vector<Measured> measured(const std::vector<SizeMiddle>& sizes, Middle SizeMiddle::*figure) {
   std::vector<Measured> out;
   for (const SizeMiddle& s : sizes)
-    if ((s.*figure).there()) out.push_back({s.batch, s.*figure, title_of(s.batch, s.*figure, s.reached, s.n)});
+    if ((s.*figure).there())
+      out.push_back({s.batch, s.*figure, title_of(s.batch, s.*figure, s.reached, s.n, s.horizon)});
   return out;
 }
 
@@ -63,7 +68,10 @@ bool has(const std::vector<CountedRun>& runs, CountedRun::End end) {
   return std::any_of(runs.begin(), runs.end(), [&](const CountedRun& r) { return r.end == end; });
 }
 
-std::string legend_of(const std::vector<CountedRun>& runs) {
+std::string legend_of(const std::vector<SizeMiddle>& sizes, const std::vector<CountedRun>& runs) {
+  if (std::any_of(sizes.begin(), sizes.end(), [](const SizeMiddle& s) { return s.horizon; }))
+    return "Large points: the fewest steps K whose runs pass together, down to the most that do not. Triangles: runs "
+           "of a K that does not pass.";
   std::string out = runs.empty() ? "Large points: medians" : "Small points: runs; large points: medians";
   out += " with their exact 95 % intervals (none for n <= 5).";
   if (has(runs, CountedRun::End::missed)) out += " Triangles: runs that missed, at least this much.";
@@ -75,10 +83,18 @@ std::string legend_of(const std::vector<CountedRun>& runs) {
 
 std::vector<SizeMiddle> middles_of_sweep(const Json& summary) {
   std::vector<SizeMiddle> out;
-  for (const Json& size : list_in(summary, {"sizes"}))
-    if (const double batch = number_in(size, {"batch"}); batch > 0)
-      out.push_back({batch, number_in(size, {"n"}), number_in(size, {"reached"}), middle_in(part_of(size, {"steps"})),
-                     middle_in(part_of(size, {"examples"}))});
+  for (const Json& size : list_in(summary, {"sizes"})) {
+    const double batch = number_in(size, {"batch"});
+    if (!(batch > 0)) continue;
+    SizeMiddle middle{batch, number_in(size, {"n"}), number_in(size, {"reached"}), middle_in(part_of(size, {"steps"})),
+                      middle_in(part_of(size, {"examples"}))};
+    middle.horizon = is_horizon(summary);
+    if (const HorizonRange range = range_at(size); middle.horizon && !std::isnan(range.passed)) {
+      middle.steps.low = range.failed, middle.steps.high = range.passed;
+      middle.examples.low = batch * range.failed, middle.examples.high = batch * range.passed;
+    }
+    out.push_back(middle);
+  }
   return out;
 }
 
@@ -206,7 +222,7 @@ Chart steps_chart(const std::vector<SizeMiddle>& sizes, const std::vector<Counte
   const bool cost = text_in(fit, {"unit"}) == "cost";
   Chart chart{.title =
                   cost ? "Cost an example of the batch, S, by batch size" : "Steps to the target, S, by batch size"};
-  chart.note = legend_of(runs);
+  chart.note = legend_of(sizes, runs);
   chart.x = axis.axis(), chart.y = {.title = cost ? "cost/batch" : "steps to the target", .scale = Scale::log};
   chart.large = true;
   if (law.there())

@@ -10,7 +10,8 @@ namespace tapedeck {
 
 struct SizeMiddle {
   double batch, n, reached;
-  Middle steps, examples;
+  Middle steps, examples;  // with horizons the ends are of (failed, passed]
+  bool horizon = false;
 };
 std::vector<SizeMiddle> middles_of_sweep(const Json& summary);
 std::vector<SizeMiddle> middles_of_fit(const Json& fit);  // examples: batch times steps

@@ -53,8 +53,9 @@ std::string cells_tile(const Json& summary) {
   for (const Json& cell : cells) reached += text_in(cell, {"status"}) == "reached";
   const std::string status = text_in(summary, {"status"});
   return tile("cells", fmt::format("{}", cells.size()),
-              fmt::format("{}; {:.0f} reached the target, {} in all", status.empty() ? "state unknown" : status,
-                          reached, time_text(number_in(summary, {"time", "cells_seconds"}))));
+              fmt::format("{}; {}{} in all", status.empty() ? "state unknown" : status,
+                          is_horizon(summary) ? "" : fmt::format("{:.0f} reached the target, ", reached),
+                          time_text(number_in(summary, {"time", "cells_seconds"}))));
 }
 
 std::string looser_laws(const Json& summary) {
@@ -124,7 +125,7 @@ std::string sweep_page(const Json& summary, const Json& machine) {
   body += beside({chart_figure(examples_chart(sizes, runs, fit)), time_figure(summary), step_time_figure(summary),
                   rate_figure(summary), noise_figure(summary), targets_figure(summary)});
   body += heading(2, "Rates") + rate_map_figure(summary);
-  body += heading(2, "Sizes") + sizes_table(summary);
+  body += heading(2, "Sizes") + sizes_table(summary) + horizons_table(summary);
   body += heading(2, "The law") + law_facts(fit) + four_definitions(fit) + looser_laws(summary);
   body += heading(2, "The same size twice") + again_words(summary);
   body += heading(2, "Cells") + broken_cells(summary) + cells_table(summary);

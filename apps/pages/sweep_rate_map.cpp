@@ -13,28 +13,32 @@ namespace tapedeck {
 namespace {
 
 struct Tried {
-  double rate, n, reached, diverged, steps, cap;
+  double rate, n, reached, diverged;
+  double figure;  // median steps; with horizons the loss at their end
+  double cap;
 };
 struct Column {
   double batch, rate;  // tuned; NaN: none
   std::vector<Tried> tried;
-  double best = NAN;  // least steps of a rate
+  double best = NAN;  // least figure of a rate
+  bool horizon = false;
 };
 
 std::vector<Column> columns_of(const Json& summary) {
   std::vector<Column> out;
   for (const Json& size : list_in(summary, {"sizes"})) {
     Column column{number_in(size, {"batch"}), above_zero(number_in(size, {"rate"})), {}};
+    column.horizon = is_horizon(summary);
     for (const Json& t : list_in(size, {"tuned"})) {
       const Tried tried{number_in(t, {"rate"}),
                         number_in(t, {"n"}),
                         number_in(t, {"reached"}),
                         number_in(t, {"diverged"}),
-                        above_zero(number_in(t, {"steps"})),
+                        above_zero(number_in(t, {column.horizon ? "loss" : "steps"})),
                         number_in(t, {"cap"})};
       if (!(tried.rate > 0)) continue;
       column.tried.push_back(tried);
-      column.best = std::fmin(column.best, tried.steps);
+      column.best = std::fmin(column.best, tried.figure);
     }
     if (column.batch > 0 && !column.tried.empty()) out.push_back(column);
   }
@@ -63,18 +67,22 @@ HeatCell cell_of(const Column& column, const Tried& t) {
   HeatCell out;
   out.best = t.rate == column.rate;
   std::string how;
-  if (!std::isnan(t.steps)) {
-    out.value = t.steps / column.best;
+  if (!std::isnan(t.figure)) {
+    out.value = t.figure / column.best;
     out.text = fmt::format("{:.2f}{}", out.value, t.reached < t.n ? "△" : "");
-    how = fmt::format("median {} steps, {:.2f} of the least of this size", digits(t.steps), out.value);
+    how = column.horizon ? fmt::format("a median loss of {} after {} steps", digits(t.figure), digits(t.cap))
+                         : fmt::format("median {} steps", digits(t.figure));
+    how += fmt::format(", {:.2f} of the least of this size", out.value);
   } else if (t.diverged > 0) {
     out.text = "×", out.style = "blown", how = "diverged";
   } else {
     out.text = "△", out.style = "lost", how = "missed by step " + digits(t.cap);
   }
   out.title =
-      fmt::format("batch {}, rate {}{}: {}; {} of {} reached, {} diverged", digits(column.batch), short_number(t.rate),
-                  out.best ? " (tuned)" : "", how, digits(t.reached), digits(t.n), digits(t.diverged));
+      fmt::format("batch {}, rate {}{}: {}; {}, {} diverged", digits(column.batch), short_number(t.rate),
+                  out.best ? " (tuned)" : "", how,
+                  column.horizon ? times(t.n, "run") : fmt::format("{} of {} reached", digits(t.reached), digits(t.n)),
+                  digits(t.diverged));
   return out;
 }
 
@@ -92,10 +100,15 @@ std::string rate_map_figure(const Json& summary) {
       row.resize(columns.size());
       if (row[i].title.empty() || t.rate == columns[i].rate) row[i] = cell_of(columns[i], t);
     }
-  HeatMap map{.title = "Steps by rate and batch size, over the least of the size"};
+  const bool horizon = is_horizon(summary);
+  HeatMap map{.title = fmt::format("{} by rate and batch size, over the least of the size",
+                                   horizon ? "Loss at the end of the first horizon" : "Steps")};
   map.note =
-      "Frame: the tuned rate, chosen by the mean over a rate and its neighbours. △ on grey: missed its cap; × on red: "
-      "diverged; a number with △: some of its runs missed. Empty: not tried.";
+      horizon
+          ? "Frame: the tuned rate, chosen by the mean over a rate and its neighbours. × on red: diverged. Empty: not "
+            "tried."
+          : "Frame: the tuned rate, chosen by the mean over a rate and its neighbours. △ on grey: missed its cap; × "
+            "on red: diverged; a number with △: some of its runs missed. Empty: not tried.";
   map.x_title = "batch size", map.y_title = absolute ? "learning rate" : "rate over the tuned rate of the size";
   map.log = true, map.large = true;
   for (const Column& c : columns) map.columns.push_back(digits(c.batch));

@@ -2,6 +2,8 @@
 
 #include <fmt/format.h>
 
+#include <map>
+
 #include "apps/scaling_fit.h"
 #include "apps/stats.h"
 
@@ -66,6 +68,52 @@ LawFigures::LawFigures(const Json& fit)
   if (std::isnan(high)) high = std::isnan(low) ? NAN : INFINITY;
 }
 
+bool is_horizon(const Json& summary) { return text_in(summary, {"kind"}) == "fixed horizon"; }
+
+HorizonRange range_in(const Json& interval) {
+  return {number_in(interval, {"failed"}), number_in(interval, {"passed"})};
+}
+
+HorizonRange range_at(const Json& size, double target) {
+  const Json& all = list_in(size, {"horizon_intervals"});
+  for (const Json& interval : all)
+    if (number_in(interval, {"target"}) == target) return range_in(interval);
+  return range_in(std::isnan(target) && !all.empty() ? all.back() : Json());
+}
+
+std::string HorizonRange::text() const {
+  if (std::isnan(failed) || (std::isnan(passed) && failed == 0)) return "n/a";
+  if (std::isnan(passed)) return "more than " + digits(failed);
+  return fmt::format("({}, {}]", digits(failed), digits(passed));
+}
+
+std::string places_in(const Json& twice) {
+  const double places = std::abs(number_in(twice, {"places"}));
+  if (std::isnan(places)) return "an unknown number of places";
+  return (is_true(twice, {"at_least"}) ? "at least " : "") + times(places, "place") + " of √2";
+}
+
+// A run counts at the end of the K that passed, and of those below that failed; longer ones only showed the way.
+static std::vector<CountedRun> runs_of_horizons(const Json& summary, double target) {
+  std::map<double, HorizonRange> sizes;
+  for (const Json& size : list_in(summary, {"sizes"}))
+    sizes.insert_or_assign(number_in(size, {"batch"}), range_at(size, target));
+  std::vector<CountedRun> out;
+  for (const Json& cell : list_in(summary, {"cells"})) {
+    const double batch = number_in(cell, {"batch"}), steps = number_in(cell, {"steps_cap"});
+    const auto at = sizes.find(batch);
+    if (text_in(cell, {"purpose"}) != "run" || text_in(cell, {"status"}) == "failed" || at == sizes.end()) continue;
+    const HorizonRange& range = at->second;
+    if (!(batch > 0) || (steps != range.passed && !(steps <= range.failed))) continue;
+    const bool passed = steps == range.passed;
+    out.push_back({passed ? CountedRun::End::reached : CountedRun::End::missed, batch, number_in(cell, {"seed"}), steps,
+                   batch * steps, number_in(cell, {"train_seconds"}), number_in(cell, {"noise_scale", "value"}),
+                   fmt::format("batch {}, seed {}: one of the runs of {} steps, which {}", digits(batch),
+                               digits(number_in(cell, {"seed"})), digits(steps), passed ? "pass" : "do not pass")});
+  }
+  return out;
+}
+
 // Null where there is none.
 static const Json& crossing_at(const Json& cell, double target) {
   static const Json nothing;
@@ -76,6 +124,7 @@ static const Json& crossing_at(const Json& cell, double target) {
 }
 
 std::vector<CountedRun> counted_runs(const Json& summary, double target) {
+  if (is_horizon(summary)) return runs_of_horizons(summary, target);
   using End = CountedRun::End;
   std::vector<CountedRun> out;
   for (const Json& cell : list_in(summary, {"cells"})) {
@@ -127,7 +176,8 @@ std::string time_text(double seconds) {
 
 std::string times(double n, const char* one, const char* many) {
   if (n == 1) return fmt::format("1 {}", one);
-  return *many ? fmt::format("{:.0f} {}", n, many) : fmt::format("{:.0f} {}s", n, one);
+  const std::string count = std::isnan(n) ? "n/a" : fmt::format("{:.0f}", n);
+  return *many ? fmt::format("{} {}", count, many) : fmt::format("{} {}s", count, one);
 }
 
 }  // namespace tapedeck

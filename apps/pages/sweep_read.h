@@ -38,6 +38,16 @@ struct LawFigures {  // of fit_json(); NaN for what is not there
   double seconds_a_step(double batch) const { return fixed + per_example * batch; }
 };
 
+bool is_horizon(const Json& summary);  // of a sweep with fixed horizons
+
+struct HorizonRange {        // the fewest steps lie in (failed, passed]
+  double failed, passed;     // NaN: not known, and no K that was tried
+  std::string text() const;  // "(28, 39]", "more than 512", "n/a"
+};
+HorizonRange range_in(const Json& interval);
+HorizonRange range_at(const Json& size, double target = NAN);  // NaN: the tightest
+std::string places_in(const Json& twice);  // of {"again": {"horizons"}}: "1 place of √2", "at least 3 places of √2"
+
 // A run that the report counts (neither pilot nor tuning), at a target.
 struct CountedRun {
   enum class End : uint8_t { reached, missed, diverged };

@@ -48,8 +48,10 @@ std::string rate_text(const Json& size) {
 
 std::string sizes_table(const Json& summary) {
   const bool timed = is_true(summary, {"timed"});
-  Table table{{"batch", "rate", "reached", "steps, median", "examples, median", "seconds, median", "ERT", "linear rule",
-               "square-root rule", "failures"},
+  const bool horizon = is_horizon(summary);
+  Table table{{"batch", "rate", "reached", horizon ? "steps, fewest" : "steps, median",
+               horizon ? "examples" : "examples, median", "seconds, median", "ERT", "linear rule", "square-root rule",
+               "failures"},
               {}};
   std::string reasons;
   for (const Json& size : list_in(summary, {"sizes"})) {
@@ -58,7 +60,7 @@ std::string sizes_table(const Json& summary) {
         {number(number_in(size, {"batch"})),
          number(rate_text(size)),
          number(fmt::format("{} of {}", digits(number_in(size, {"reached"})), digits(number_in(size, {"n"})))),
-         number(with_interval(middle_in(part_of(size, {"steps"})))),
+         number(horizon ? range_at(size).text() : with_interval(middle_in(part_of(size, {"steps"})))),
          number(with_interval(middle_in(part_of(size, {"examples"})))),
          number(!timed || !seconds.there()   ? "n/a"
                 : std::isinf(seconds.median) ? "not reached"
@@ -71,11 +73,17 @@ std::string sizes_table(const Json& summary) {
       reasons += paragraph(fmt::format("Batch {}: {}.", digits(number_in(size, {"batch"})), why), "warn");
   }
   if (table.rows.empty()) return paragraph("No size has been measured yet.");
+  const char* const horizons =
+      "All runs of a K pass together, or none. Steps: more than the K that failed, at most the K that passed; examples "
+      "and seconds are those of the K that passed. ERT: seconds of its runs over their number. The rules of rates are "
+      "not judged: every rate was tried with the same number of steps.";
   return html_table(
              table,
-             "Medians over the runs of a size, those that missed counted as infinite, with exact 95 % intervals (none "
-             "for n <= 5). ERT: seconds of all runs over the number that reached. Rules: what is left of the "
-             "efficiency where the rate follows B or its square root instead of being tuned.") +
+             horizon
+                 ? horizons
+                 : "Medians over the runs of a size, those that missed counted as infinite, with exact 95 % intervals "
+                   "(none for n <= 5). ERT: seconds of all runs over the number that reached. Rules: what is left "
+                   "of the efficiency where the rate follows B or its square root instead of being tuned.") +
          reasons;
 }
 
@@ -121,6 +129,7 @@ std::string broken_cells(const Json& summary) {
 std::string again_words(const Json& summary) {
   const double batch = number_in(summary, {"again", "batch"}), ratio = number_in(summary, {"again", "steps", "ratio"});
   if (std::isnan(batch)) return paragraph("No size was to run twice.");
+  if (is_horizon(summary)) return searched_twice_words(summary);
   if (std::isnan(ratio))
     return paragraph(
         fmt::format("Batch {} was to run twice: too few runs reached the target to compare them.", digits(batch)));

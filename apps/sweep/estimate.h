@@ -14,7 +14,7 @@ class Estimate {
   Estimate(const Config& config, const Problem& problem, Device device, const SweepSettings& settings);
 
   double seconds(const SweepState& state, const Cell& cell) const;  // of a cell, once the pilot has run
-  double remaining(SweepState state) const;                         // of all cells that are still to come
+  double remaining(const SweepState& state) const;                  // of all cells that are still to come
 
  private:
   std::map<int64_t, double> step_;  // seconds, by size

@@ -96,17 +96,23 @@ Targets choose_targets(const SweepState& state) {
   return {"loss", losses_behind_knee(pilot.result->curve, multiples), "pilot", cell_name(pilot.cell)};
 }
 
-int64_t steps_by_pilot(const SweepState& state, int64_t batch) {
+int64_t steps_by_pilot(const SweepState& state, int64_t batch, const Target& target) {
   const SweepSettings& s = state.settings;
   const Pilot pilot = best_pilot(state);
-  const Target target = state.targets->tightest();
   const Crossing at = crossing(*pilot.result, target, pilot.cell.steps);
-  CHECK(at.reached,
+  // A decayed run is at its best at its end, where no evaluation is left to confirm it; a search only begins there.
+  const bool touched = s.horizon && at.first_touch;
+  CHECK(at.reached || touched,
         "the pilot did not reach {} in {} steps of {} examples at any rate that was tried (lowest loss {:.4g} at {}): "
         "a looser --targets, more --epochs, or {}",
         to_text(target), s.pilot_steps, s.reference_batch, pilot.result->best_loss(), pilot.cell.rate, other_rates(s));
   const double more = std::max(1.0, static_cast<double>(s.reference_batch) / static_cast<double>(batch));
-  return static_cast<int64_t>(std::ceil(at.upper * more));
+  const double steps = at.reached ? at.upper : static_cast<double>(*at.first_touch);
+  return static_cast<int64_t>(std::ceil(steps * more));
+}
+
+int64_t steps_by_pilot(const SweepState& state, int64_t batch) {
+  return steps_by_pilot(state, batch, state.targets->tightest());
 }
 
 int64_t first_cap(const SweepState& state, int64_t batch) {

@@ -24,7 +24,8 @@ Targets choose_targets(const SweepState& state);
 
 // Steps that a run of this size may take to the target by what the pilot took: times B₀/B for sizes below the reference
 // B₀, since perfect scaling is the most that a smaller batch may cost. Throws Error where the pilot did not reach it.
-int64_t steps_by_pilot(const SweepState& state, int64_t batch);
+int64_t steps_by_pilot(const SweepState& state, int64_t batch, const Target& target);
+int64_t steps_by_pilot(const SweepState& state, int64_t batch);  // to the tightest target
 
 inline constexpr int64_t cap_factor = 4;  // how much longer than expected a run may take before it has missed
 

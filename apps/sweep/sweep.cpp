@@ -184,9 +184,14 @@ std::string plan_text(const Config& config, const SweepState& state, const Probl
       !s.tunes()        ? fmt::format("rate {}", s.rates[0])
       : s.rates.empty() ? fmt::format("{} rates or more of each size, {} runs each", s.grid_points + 2, s.tuning_seeds)
                         : fmt::format("{} rates of each size, {} runs each", s.rates.size(), s.tuning_seeds);
-  return fmt::format("{} on {}, {}: batch sizes {}\n{}; then {} runs of each size with new seeds{}: about {} cells",
-                     config.model, problem.data().name, config.optimizer, sizes, rates, s.seeds,
-                     s.again ? ", of the middle one once more" : "", planned_cells(state));
+  const std::string runs = s.horizon ? fmt::format("{} runs with new seeds of each number of steps", s.seeds)
+                                     : fmt::format("{} runs of each size with new seeds", s.seeds);
+  return fmt::format("{} on {}, {}: batch sizes {}\n{}; then {}{}: about {} cells", config.model, problem.data().name,
+                     config.optimizer, sizes, rates, runs,
+                     !s.again    ? ""
+                     : s.horizon ? ", once more for the middle size"
+                                 : ", of the middle one once more",
+                     planned_cells(state));
 }
 
 SweepContext context_of(const Config& config, const Problem& problem, Device device) {

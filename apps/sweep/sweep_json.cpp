@@ -39,7 +39,7 @@ Json cell_json(const Cell& cell, const CellResult& result, const std::optional<T
               {"rate", cell.rate},
               {"seed", cell.seed},
               {"steps_cap", cell.steps},
-              {"status", name(result.status)},
+              {"status", horizon && result.status == CellResult::Status::missed ? "ended" : name(result.status)},
               {"reason", text_or_null(result.reason)},
               {"steps", result.steps},
               {"examples", result.examples},
@@ -75,24 +75,49 @@ Json rule_json(const std::optional<RuleCost>& rule) {
   return {{"rate", rule->rate}, {"efficiency", maybe(rule->efficiency)}, {"at_most", rule->at_most}};
 }
 
+// The loosest target first, each by steps.
+Json horizons_json(const SweepSize& size) {
+  Json out = Json::array();
+  if (!size.horizon) return out;
+  for (const TargetSearch& search : size.horizon->targets)
+    for (const HorizonTrial& trial : search.trials)
+      out.push_back({{"target", search.target},
+                     {"steps", trial.steps},
+                     {"n", trial.n},
+                     {"mean", number(trial.mean)},
+                     {"p", trial.p},
+                     {"passes", trial.passes()}});
+  return out;
+}
+
+Json interval_json(const TargetSearch& search) {
+  if (!search.ended()) return {};
+  return {{"target", search.target}, {"failed", search.failed}, {"passed", maybe(search.passed)}};
+}
+
+Json intervals_json(const SweepSize& size) {
+  Json out = Json::array();
+  if (!size.horizon) return out;
+  for (const TargetSearch& search : size.horizon->targets)
+    if (search.ended()) out.push_back(interval_json(search));
+  return out;
+}
+
 Json size_json(const SweepSize& size) {
   Json tuned = Json::array();
   for (const RateTrial& trial : size.tuned.trials)
     tuned.push_back({{"rate", trial.rate},
                      {"n", trial.n},
-                     {"reached", trial.reached},
+                     {"reached", size.horizon ? Json() : Json(trial.reached)},
                      {"diverged", trial.diverged},
                      {"steps", size.horizon ? Json() : number(trial.figure)},
                      {"loss", size.horizon ? number(trial.figure) : Json()},
                      {"cap", trial.cap}});
   Json noise = figure_json(size.noise);
   if (!noise.is_null()) noise["n"] = size.noise_runs;
-  Json horizons = Json::array();
-  if (size.horizon)
-    for (const HorizonTrial& trial : size.horizon->trials)
-      horizons.push_back({{"steps", trial.steps}, {"n", trial.n}, {"mean", number(trial.mean)}, {"p", trial.p}});
   return {{"batch", size.batch},
-          {"horizons", horizons},
+          {"horizons", horizons_json(size)},
+          {"horizon_intervals", intervals_json(size)},
           {"rate", maybe(size.tuned.rate)},
           {"edge", text_or_null(size.tuned.edge)},
           {"why_no_rate", text_or_null(size.tuned.why_none)},
@@ -114,6 +139,24 @@ Json size_json(const SweepSize& size) {
 Json ratio_json(const std::optional<RatioInterval>& ratio) {
   if (!ratio) return {};
   return {{"ratio", ratio->ratio}, {"low", ratio->low}, {"high", ratio->high}, {"n", ratio->n}};
+}
+
+Json again_json(const RunsAgain& again) {
+  Json horizons;
+  if (again.first && again.second) {
+    const auto difference = again.difference();
+    horizons = {{"first", interval_json(*again.first)},
+                {"second", interval_json(*again.second)},
+                {"agree", difference ? Json(difference->agree()) : Json()},
+                {"places", difference ? Json(difference->places) : Json()},
+                {"at_least", difference ? Json(difference->at_least) : Json()}};
+  }
+  return {{"batch", again.batch > 0 ? Json(again.batch) : Json()},
+          {"n", again.n},
+          {"steps", ratio_json(again.steps)},
+          {"seconds", ratio_json(again.seconds)},
+          {"covers_one", again.steps ? Json(again.steps->covers_one()) : Json()},
+          {"horizons", horizons}};
 }
 
 Json targets_json(const std::optional<Targets>& targets) {
@@ -140,7 +183,6 @@ Json sweep_json(const SweepState& state, const SweepResult& result, const SweepC
     fits.push_back({{"target", fit.target},
                     {"fit", fit.fit ? fit_json(*fit.fit) : Json()},
                     {"why_none", text_or_null(fit.why_none)}});
-  const RunsAgain& again = result.again;
   return {{"command", "sweep"},
           {"model", context.model},
           {"parameters", context.parameters},
@@ -167,12 +209,7 @@ Json sweep_json(const SweepState& state, const SweepResult& result, const SweepC
           {"sizes", sizes},
           {"fit", fits.empty() ? Json() : fits.back()["fit"]},
           {"fits", fits},
-          {"again",
-           {{"batch", again.batch > 0 ? Json(again.batch) : Json()},
-            {"n", again.n},
-            {"steps", ratio_json(again.steps)},
-            {"seconds", ratio_json(again.seconds)},
-            {"covers_one", again.steps ? Json(again.steps->covers_one()) : Json()}}},
+          {"again", again_json(result.again)},
           {"time", {{"cells_seconds", seconds}, {"estimated_seconds", maybe(context.estimated_seconds)}}},
           {"sentence", sweep_sentence(state, result, context)},
           {"cells", cells}};

@@ -3,7 +3,6 @@
 #include <algorithm>
 #include <cmath>
 
-#include "apps/sweep/horizon.h"
 #include "apps/sweep/pilot.h"
 
 namespace tapedeck {
@@ -28,6 +27,32 @@ std::vector<Cell> with_seeds(const SweepSettings& s, Cell::Purpose purpose, int6
   return cells;
 }
 
+std::vector<Cell> passages_needed(const SweepState& state) {
+  std::vector<Cell> trying, running;
+  for (const int64_t batch : state.settings.batches) {
+    const Tuning tuned = tuning(state, batch);
+    trying.insert(trying.end(), tuned.needed.begin(), tuned.needed.end());
+    const std::vector<Cell> runs = runs_of(state, batch, tuned);
+    running.insert(running.end(), runs.begin(), runs.end());
+  }
+  if (!trying.empty()) return trying;
+  const std::vector<Cell> again = runs_again(state);
+  running.insert(running.end(), again.begin(), again.end());
+  return missing(state, running);
+}
+
+// Searches go on from K to K, each at its own pace.
+std::vector<Cell> horizons_needed(const SweepState& state) {
+  std::vector<Cell> out;
+  for (const int64_t batch : state.settings.batches) {
+    const HorizonSearch search = horizon_search(state, batch);
+    out.insert(out.end(), search.needed.begin(), search.needed.end());
+  }
+  if (const std::optional<TargetSearch> again = horizon_again(state))
+    out.insert(out.end(), again->needed.begin(), again->needed.end());
+  return out;
+}
+
 }  // namespace
 
 std::vector<Cell> missing(const SweepState& state, std::span<const Cell> cells) {
@@ -43,8 +68,11 @@ std::vector<Cell> runs_of(const SweepState& state, int64_t batch, const Tuning& 
 
 int64_t again_batch(const SweepState& state) {
   std::vector<int64_t> with_rate;
-  for (const int64_t batch : state.settings.batches)
-    if (tuning(state, batch).rate) with_rate.push_back(batch);
+  for (const int64_t batch : state.settings.batches) {
+    const Tuning tuned = tuning(state, batch);
+    if (!tuned.needed.empty()) return 0;
+    if (tuned.rate) with_rate.push_back(batch);
+  }
   return with_rate.empty() ? 0 : with_rate[with_rate.size() / 2];
 }
 
@@ -55,26 +83,16 @@ std::vector<Cell> runs_again(const SweepState& state) {
                     state.settings.first_seed + again_seed);
 }
 
+std::optional<TargetSearch> horizon_again(const SweepState& state) {
+  const int64_t batch = state.settings.again ? again_batch(state) : 0;
+  if (batch == 0) return std::nullopt;
+  return search_again(state, batch, *tuning(state, batch).rate);
+}
+
 std::vector<Cell> cells_needed(SweepState& state) {
   if (std::vector<Cell> cells = pilot_cells_needed(state); !cells.empty()) return cells;
   if (!state.targets) state.targets = choose_targets(state);
-
-  std::vector<Cell> trying, running;
-  for (const int64_t batch : state.settings.batches) {
-    if (state.settings.horizon) {
-      const HorizonSearch search = horizon_search(state, batch);
-      trying.insert(trying.end(), search.needed.begin(), search.needed.end());
-      continue;
-    }
-    const Tuning tuned = tuning(state, batch);
-    trying.insert(trying.end(), tuned.needed.begin(), tuned.needed.end());
-    const std::vector<Cell> runs = runs_of(state, batch, tuned);
-    running.insert(running.end(), runs.begin(), runs.end());
-  }
-  if (!trying.empty() || state.settings.horizon) return shuffled(std::move(trying));
-  const std::vector<Cell> again = runs_again(state);
-  running.insert(running.end(), again.begin(), again.end());
-  return shuffled(missing(state, running));
+  return shuffled(state.settings.horizon ? horizons_needed(state) : passages_needed(state));
 }
 
 }  // namespace tapedeck

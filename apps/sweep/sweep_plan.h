@@ -2,8 +2,9 @@
 // all sizes, then the runs that count, in an order that is shuffled by the cells' names, so that a machine that grows
 // slow or warm favours no size.
 #pragma once
-#include "apps/sweep/sweep_state.h"
-#include "apps/sweep/tuning.h"
+#include <optional>
+
+#include "apps/sweep/horizon.h"
 
 namespace tapedeck {
 
@@ -14,8 +15,9 @@ std::vector<Cell> cells_needed(SweepState& state);
 // The runs of a size that count: with seed, seed + 1, …; none where no rate reached the target.
 std::vector<Cell> runs_of(const SweepState& state, int64_t batch, const Tuning& tuned);
 
-// The size that runs twice: the middle one of those with a rate; 0: none.
+// The size that runs twice: the middle one of those with a rate, once all have been tuned; 0: none.
 int64_t again_batch(const SweepState& state);
 std::vector<Cell> runs_again(const SweepState& state);
+std::optional<TargetSearch> horizon_again(const SweepState& state);  // with horizons: its search once more
 
 }  // namespace tapedeck

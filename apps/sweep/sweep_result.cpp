@@ -36,13 +36,14 @@ void count(SweepSize& size) {
   }
   size.n = size.reached + size.missed + size.diverged;
   if (!size.horizon) return;
-  size.reached = size.horizon->passed ? size.n : 0;  // all seeds together, or none
-  size.missed = size.n - size.reached - (size.horizon->passed ? 0 : size.diverged);
+  const bool passed = size.horizon->tightest().passed.has_value();
+  size.reached = passed ? size.n : 0;  // all seeds together, or none
+  size.missed = size.n - size.reached - (passed ? 0 : size.diverged);
 }
 
 void fill_figures(SweepSize& size, const Target& target) {
   std::vector<double> steps, examples, seconds, spent, noise, medians, p05, p95;
-  const bool passed = size.horizon && size.horizon->passed;
+  const bool passed = size.horizon && size.horizon->tightest().passed;
   int64_t timed_steps = 0;
   int reached = 0;
   for (const auto& [cell, result] : size.runs) {
@@ -64,6 +65,7 @@ void fill_figures(SweepSize& size, const Target& target) {
   }
   if (steps.empty()) return;
   size.steps = figure(steps), size.examples = figure(examples), size.seconds = figure(seconds);
+  if (size.horizon) size.steps->interval.reset(), size.examples->interval.reset();  // all took the same K
   size.running_time = expected_running_time(spent, reached);
   if (!noise.empty()) size.noise = figure(noise), size.noise_runs = static_cast<int>(noise.size());
   if (!medians.empty()) size.step_ms = StepTimeSummary{median(medians), median(p05), median(p95), timed_steps};
@@ -122,22 +124,28 @@ TargetFit fit_runs_of(const ScalingRuns& data, const Target& target, uint64_t se
 }
 
 // A size is one run of the law: all of its seeds together have found one K.
-TargetFit fit_horizons(const std::vector<SweepSize>& sizes, const Target& target, uint64_t seed, bool timed,
+std::optional<ScalingRun> horizon_run(const SweepState& state, int64_t batch, const TargetSearch& search, bool timed) {
+  std::vector<double> seconds;
+  for (const Cell& cell : search.runs)
+    if (const CellResult& result = *state.find(cell); result.status != Status::failed)
+      seconds.push_back(result.train_seconds);
+  if (seconds.empty()) return std::nullopt;
+  const auto failed = static_cast<double>(search.failed);
+  ScalingRun run{static_cast<double>(batch), failed, failed, std::numeric_limits<double>::infinity()};
+  if (search.passed) run.steps = run.upper = static_cast<double>(*search.passed);
+  if (timed) run.seconds = median(seconds);
+  return run;
+}
+
+TargetFit fit_horizons(const SweepState& state, const std::vector<SweepSize>& sizes, size_t target, bool timed,
                        int draws) {
   ScalingRuns data;
   data.has_seconds = timed;
-  for (const SweepSize& size : sizes) {
-    const HorizonSearch& search = *size.horizon;
-    if (size.n == 0 || (!search.passed && search.failed == 0)) continue;
-    const auto steps = static_cast<double>(search.passed.value_or(search.failed));
-    ScalingRun run{static_cast<double>(size.batch), steps, static_cast<double>(search.failed),
-                   search.passed ? steps : std::numeric_limits<double>::infinity()};
-    std::vector<double> seconds;
-    for (const auto& [cell, result] : size.runs) seconds.push_back(result.train_seconds);
-    if (timed) run.seconds = median(seconds);
-    data.runs.push_back(run);
-  }
-  return fit_runs_of(data, target, seed, draws);
+  for (const SweepSize& size : sizes)
+    if (const auto run = horizon_run(state, size.batch, size.horizon->targets[target], timed))
+      data.runs.push_back(*run);
+  return fit_runs_of(data, {state.targets->metric, state.targets->values[target]},
+                     static_cast<uint64_t>(state.settings.first_seed), draws);
 }
 
 TargetFit fit_target(const std::vector<SweepSize>& sizes, const Target& target, uint64_t seed, bool timed, int draws) {
@@ -172,6 +180,20 @@ RunsAgain compare_again(const SweepState& state, const std::vector<SweepSize>& s
   return out;
 }
 
+// The search of the middle size and the same once more.
+RunsAgain search_twice(const SweepState& state, const std::vector<SweepSize>& sizes) {
+  RunsAgain out;
+  out.second = horizon_again(state);
+  if (!out.second) return out;
+  out.batch = again_batch(state);
+  for (const SweepSize& size : sizes)
+    if (size.batch == out.batch) out.first = size.horizon->tightest();
+  out.n = state.settings.seeds;
+  for (const auto& search : {out.first, out.second})
+    for (const HorizonTrial& trial : search->trials) out.n = std::min(out.n, trial.n);
+  return out;
+}
+
 }  // namespace
 
 ScalingRun scaling_run(const Cell& cell, const CellResult& result, const Target& target, bool timed) {
@@ -192,7 +214,7 @@ SweepResult conclude(const SweepState& state, bool timed, int draws) {
     if (state.settings.horizon) {
       size.horizon = horizon_search(state, batch);
       size.tuned = size.horizon->tuned;
-      size.runs = runs_there(state, size.horizon->runs);
+      size.runs = runs_there(state, size.horizon->tightest().runs);
     } else {
       size.tuned = tuning(state, batch);
       size.runs = runs_there(state, runs_of(state, batch, size.tuned));
@@ -203,7 +225,9 @@ SweepResult conclude(const SweepState& state, bool timed, int draws) {
   }
   const auto seed = static_cast<uint64_t>(state.settings.first_seed);
   if (state.settings.horizon) {
-    out.fits.push_back(fit_horizons(out.sizes, tightest, seed, timed, draws));
+    for (size_t i = 0; i < state.targets->values.size(); ++i)
+      out.fits.push_back(fit_horizons(state, out.sizes, i, timed, draws));
+    out.again = search_twice(state, out.sizes);
     return out;
   }
   fill_rules(out.sizes, state.settings.reference_batch);

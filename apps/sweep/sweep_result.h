@@ -37,7 +37,9 @@ struct SweepSize {
   std::optional<MedianFigure> noise;                             // of those runs where it is resolved
   int noise_runs = 0;
   std::optional<RuleCost> linear, square_root;
-  std::optional<HorizonSearch> horizon;  // of a sweep with horizons: the runs are those of the K that passed
+  // Of a sweep with horizons: the runs, and what is counted of them, are those of the K that passed the tightest
+  // target.
+  std::optional<HorizonSearch> horizon;
 };
 
 struct TargetFit {
@@ -50,6 +52,10 @@ struct RunsAgain {
   int64_t batch = 0;
   int n = 0;
   std::optional<RatioInterval> steps, seconds;  // of its runs over those once more, by Welch's t
+  std::optional<TargetSearch> first, second;    // with horizons; n: the runs of each K
+  std::optional<HorizonDifference> difference() const {
+    return first && second ? tapedeck::difference(*first, *second) : std::nullopt;
+  }
 };
 
 struct SweepResult {

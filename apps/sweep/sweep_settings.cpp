@@ -33,8 +33,6 @@ void check_together(const Config& c) {
   if (c.schedule == "constant" && c.horizon)
     throw UsageError(
         "--horizon: a constant rate knows no end; use --schedule cosine or linear, or leave --horizon out");
-  if (c.horizon && c.targets.size() > 1)
-    throw UsageError("--horizon: each target has horizons of its own; give one of --targets");
   if (c.horizon && c.origin("steps") != Origin::fallback)
     throw UsageError(
         "--horizon finds the steps of its runs by itself; leave --steps out, or say --epochs for the pilot's");
@@ -79,8 +77,8 @@ SweepSettings sweep_settings(const Config& config, const Problem& problem) {
       throw UsageError(fmt::format("--targets {}: --loss mse has no accuracy; use loss=NUMBER", out.targets->text()));
   }
   out.horizon = config.horizon;
-  out.target_count = config.preset == "quick" || config.horizon ? 1 : 3;
-  out.again = config.again == "on" && !config.horizon;
+  out.target_count = config.preset == "quick" ? 1 : 3;
+  out.again = config.again == "on";
   return out;
 }
 

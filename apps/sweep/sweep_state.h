@@ -32,7 +32,7 @@ struct SweepSettings {
   std::optional<Targets> targets;
   int target_count = 1;  // of those that the pilot chooses
   bool again = true;
-  bool horizon = false;  // see horizon.h; `cap` and `again` have no meaning then
+  bool horizon = false;  // see horizon.h; `cap` has no meaning then
 
   bool finds_targets() const { return !targets || targets->source == "pilot"; }  // also once they are stored
   bool needs_pilot() const { return horizon || finds_targets() || !cap || rates.empty(); }

@@ -15,6 +15,31 @@
 namespace tapedeck {
 namespace {
 
+struct SoFar {
+  int64_t runs = 0, reached = 0;
+  std::string steps = "…";
+};
+
+SoFar of_passages(const SweepState& state, const std::vector<Cell>& runs) {
+  SoFar out;
+  std::vector<double> steps;
+  for (const Cell& cell : runs)
+    if (const CellResult* result = state.find(cell))
+      steps.push_back(crossing(*result, state.targets->tightest(), cell.steps).upper);
+  out.runs = std::ssize(steps);
+  out.reached = std::count_if(steps.begin(), steps.end(), [](double s) { return std::isfinite(s); });
+  if (!steps.empty()) out.steps = std::isinf(median(steps)) ? "not reached" : three_digits(median(steps));
+  return out;
+}
+
+// At the K that the tightest target's search has come to.
+SoFar of_horizons(const SweepState& state, int64_t batch) {
+  const TargetSearch search = horizon_search(state, batch).tightest();
+  const int64_t seeds = state.settings.seeds;
+  if (!search.ended()) return {search.needed.empty() ? 0 : seeds - std::ssize(search.needed)};
+  return {seeds, search.passed ? seeds : 0, search.interval()};
+}
+
 std::string tuned_text(const Tuning& tuned) {
   if (tuned.rate) return rate_text(*tuned.rate);
   return tuned.needed.empty() ? "none" : "…";
@@ -24,25 +49,17 @@ std::string tuned_text(const Tuning& tuned) {
 
 std::string progress_table(const SweepState& state) {
   std::string out = fmt::format("{:>8} {:>6} {:>10} {:>8} {:>8} {:>13}\n", "batch", "tried", "rate", "runs", "reached",
-                                "median steps");
+                                state.settings.horizon ? "steps" : "median steps");
   for (const int64_t batch : state.settings.batches) {
     const Tuning tuned = tuning(state, batch);
     const auto tried = std::count_if(state.results.begin(), state.results.end(), [&](const auto& entry) {
       const Cell& cell = entry.second.first;
       return cell.purpose == Cell::Purpose::tune && cell.batch == batch;
     });
-    std::vector<double> steps;
-    const std::vector<Cell> runs =
-        state.settings.horizon ? horizon_search(state, batch).runs : runs_of(state, batch, tuned);
-    for (const Cell& cell : runs)
-      if (const CellResult* result = state.find(cell))
-        steps.push_back(crossing(*result, state.targets->tightest(), cell.steps).upper);
-    const auto reached = std::count_if(steps.begin(), steps.end(), [](double s) { return std::isfinite(s); });
+    const SoFar at =
+        state.settings.horizon ? of_horizons(state, batch) : of_passages(state, runs_of(state, batch, tuned));
     out += fmt::format("{:>8} {:>6} {:>10} {:>8} {:>8} {:>13}\n", batch, tried, tuned_text(tuned),
-                       fmt::format("{}/{}", steps.size(), state.settings.seeds), reached,
-                       steps.empty()               ? "…"
-                       : std::isinf(median(steps)) ? "not reached"
-                                                   : three_digits(median(steps)));
+                       fmt::format("{}/{}", at.runs, state.settings.seeds), at.reached, at.steps);
   }
   return out;
 }
@@ -54,6 +71,9 @@ std::string cell_line(const SweepState& state, const Cell& cell, const CellResul
     what = fmt::format("{} at step {:.0f}, {}", to_text(state.targets->tightest()), at.upper, seconds_text(at.seconds));
   } else if (!result.reason.empty()) {
     what += ": " + result.reason;
+  } else if (state.settings.horizon) {
+    what = fmt::format("{} steps, at their end a loss of {:.4g}", result.steps,
+                       final_metric(result, {"loss", 0}).value_or(NAN));
   } else {
     what += fmt::format(": {} steps, lowest loss {:.4g}", result.steps, result.best_loss());
   }

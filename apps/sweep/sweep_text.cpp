@@ -30,35 +30,65 @@ std::string rule_text(const std::optional<RuleCost>& rule) {
   return fmt::format("{}{:.0f} %", rule->at_most ? "<= " : "", 100 * *rule->efficiency);
 }
 
+// With horizons what is known of the steps is no median's interval.
+std::string steps_interval(const SweepSize& size) {
+  return size.horizon ? size.horizon->tightest().interval() : interval_text(size.steps);
+}
+
 std::string size_line(const SweepSize& size, bool timed) {
   const std::string rate =
       size.tuned.rate ? rate_text(*size.tuned.rate) + (size.tuned.edge.empty() ? "" : "*") : "none";
   return fmt::format("{:>7} {:>10} {:>6} {:>12} {:>20} {:>10} {:>10} {:>10} {:>8} {:>8}\n", size.batch, rate,
-                     fmt::format("{}/{}", size.reached, size.n), steps_text(size.steps), interval_text(size.steps),
+                     fmt::format("{}/{}", size.reached, size.n), steps_text(size.steps), steps_interval(size),
                      steps_text(size.examples), seconds_of(size.seconds, timed),
                      timed && size.running_time ? seconds_text(*size.running_time) : "n/a", rule_text(size.linear),
                      rule_text(size.square_root));
 }
 
+constexpr const char* passages_legend =
+    "  k/n: of n runs, k reached the target; examples, seconds: medians, seconds on the training clock without\n"
+    "  evaluations; ERT: seconds of all runs over k; linear, root: what is left of the efficiency where the rate\n"
+    "  follows B or its square root from the reference size instead of being tuned\n";
+constexpr const char* horizons_legend =
+    "  k/n: all n runs of a K pass together, or none; interval: more steps than the K that failed, at most those of\n"
+    "  the K that passed; seconds: their median on the training clock without evaluations; ERT: all seconds over k\n";
+
 std::string table(const SweepResult& result, bool timed) {
-  std::string out = fmt::format("{:>7} {:>10} {:>6} {:>12} {:>20} {:>10} {:>10} {:>10} {:>8} {:>8}\n", "batch", "rate",
-                                "k/n", "median steps", "95 % interval", "examples", "seconds", "ERT", "linear", "root");
+  const bool horizons = !result.sizes.empty() && result.sizes[0].horizon;
+  std::string out =
+      fmt::format("{:>7} {:>10} {:>6} {:>12} {:>20} {:>10} {:>10} {:>10} {:>8} {:>8}\n", "batch", "rate", "k/n",
+                  horizons ? "fewest steps" : "median steps", horizons ? "interval" : "95 % interval", "examples",
+                  "seconds", "ERT", "linear", "root");
   bool edge = false;
   for (const SweepSize& size : result.sizes) {
     out += size_line(size, timed);
     edge |= !size.tuned.edge.empty();
     if (!size.tuned.why_none.empty()) out += fmt::format("{:>7} {}\n", "", size.tuned.why_none);
   }
-  out +=
-      "  k/n: of n runs, k reached the target; examples, seconds: medians, seconds on the training clock without\n"
-      "  evaluations; ERT: seconds of all runs over k; linear, root: what is left of the efficiency where the rate\n"
-      "  follows B or its square root from the reference size instead of being tuned\n";
+  out += horizons ? horizons_legend : passages_legend;
   if (edge) out += "  *: the best rate lies at the edge of what was tried\n";
   return out;
 }
 
+std::string searched_twice(const RunsAgain& again) {
+  const std::string what = fmt::format(
+      "the same size twice (batch {}, its search with n = {} other seeds of each K): ", again.batch, again.n);
+  if (!again.first->ended() || !again.second->ended()) return what + "n/a, a search is not at its end\n";
+  const auto difference = again.difference();
+  if (!difference) return what + "n/a, no K that was tried passes\n";
+  const std::string both = fmt::format("{} and {} steps", again.first->interval(), again.second->interval());
+  const std::string why = "one K each gives no interval of their ratio";
+  if (difference->agree()) return fmt::format("{}{}, which agree, as they should; {}\n", what, both, why);
+  const int places = std::abs(difference->places);
+  return fmt::format(
+      "{}{}: A DIFFERENCE of {}{} place{} of √2; {}, so that how often chance does that is not known, but a place "
+      "apart is the least that a search can see\n",
+      what, both, difference->at_least ? "at least " : "", places, places == 1 ? "" : "s", why);
+}
+
 std::string again_text(const RunsAgain& again) {
   if (again.batch == 0) return "";
+  if (again.first && again.second) return searched_twice(again);
   if (!again.steps)
     return fmt::format("the same size twice (batch {}): n/a, too few runs reached the target\n", again.batch);
   std::string out =
@@ -70,6 +100,16 @@ std::string again_text(const RunsAgain& again) {
     out +=
         fmt::format("; seconds {:.3f} [{:.3f}, {:.3f}]", again.seconds->ratio, again.seconds->low, again.seconds->high);
   return out + "\n";
+}
+
+// The steps of each size to a looser target.
+std::string intervals_line(const std::vector<SweepSize>& sizes, size_t target) {
+  std::string out;
+  for (const SweepSize& size : sizes)
+    if (size.horizon && size.horizon->targets[target].ended())
+      out += fmt::format("{}{} at {}", out.empty() ? "  steps: " : ", ", size.horizon->targets[target].interval(),
+                         size.batch);
+  return out.empty() ? "" : out + "\n";
 }
 
 std::string noise_text(const SweepResult& result) {
@@ -104,11 +144,12 @@ std::string sweep_sentence(const SweepState& state, const SweepResult& result, c
     return fmt::format("Training {}: the scaling law could not be fitted ({}).", what, tightest->why_none);
   const ScalingFit& fit = *tightest->fit;
   const Bounds& b = fit.bootstrap.b_crit;
+  const std::string of = state.settings.horizon ? fmt::format("{} seeds of each horizon", state.settings.seeds)
+                                                : fmt::format("{} runs", fit.data.runs.size());
   return fmt::format(
-      "Training {}: the critical batch size is {} examples (95 % interval {} to {}, {} runs at {} sizes, {} reached; "
-      "{}).",
-      what, three_digits(fit.law.b_crit), three_digits(b.low), three_digits(b.high), fit.data.runs.size(),
-      fit.rows.size(), fit.reached(), fit.verdict());
+      "Training {}: the critical batch size is {} examples (95 % interval {} to {}, {} at {} sizes, {} reached; {}).",
+      what, three_digits(fit.law.b_crit), three_digits(b.low), three_digits(b.high), of, fit.rows.size(), fit.reached(),
+      fit.verdict());
 }
 
 std::string sweep_text(const SweepState& state, const SweepResult& result, const SweepContext& context) {
@@ -123,15 +164,17 @@ std::string sweep_text(const SweepState& state, const SweepResult& result, const
   out += table(result, context.timed) + listed(state);
   const TargetFit& tightest = *result.tightest();
   out += tightest.fit ? fit_text(*tightest.fit) : fmt::format("no law: {}\n", tightest.why_none);
-  for (const TargetFit& fit : result.fits)
-    if (&fit != &tightest)
-      out += fit.fit ? fmt::format("at the looser {}: B_crit {} [{}, {}], Smin {}, Emin {}\n",
-                                   to_text(Target{targets.metric, fit.target}), three_digits(fit.fit->law.b_crit),
-                                   three_digits(fit.fit->bootstrap.b_crit.low),
-                                   three_digits(fit.fit->bootstrap.b_crit.high), three_digits(fit.fit->law.smin),
-                                   three_digits(fit.fit->law.emin()))
-                     : fmt::format("at the looser {}: no law: {}\n", to_text(Target{targets.metric, fit.target}),
-                                   fit.why_none);
+  for (size_t i = 0; i + 1 < result.fits.size(); ++i) {
+    const TargetFit& fit = result.fits[i];
+    out +=
+        fit.fit
+            ? fmt::format("at the looser {}: B_crit {} [{}, {}], Smin {}, Emin {}\n",
+                          to_text(Target{targets.metric, fit.target}), three_digits(fit.fit->law.b_crit),
+                          three_digits(fit.fit->bootstrap.b_crit.low), three_digits(fit.fit->bootstrap.b_crit.high),
+                          three_digits(fit.fit->law.smin), three_digits(fit.fit->law.emin()))
+            : fmt::format("at the looser {}: no law: {}\n", to_text(Target{targets.metric, fit.target}), fit.why_none);
+    out += intervals_line(result.sizes, i);
+  }
   out += noise_text(result) + again_text(result.again);
   if (!context.timed) out += fmt::format("seconds are not compared: {}\n", context.why_not_timed);
   return out + sweep_sentence(state, result, context) + "\n";
