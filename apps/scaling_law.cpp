@@ -78,7 +78,7 @@ void SizeSample::add(const ScalingRun& run, double times) {
     intervals.push_back({std::log(run.lower), std::log(run.upper), times});
     return;
   }
-  const double y = std::log(run.steps), off = y - mean;  // [Welford 1962]
+  const double y = std::log(run.upper), off = y - mean;  // [Welford 1962]
   exact += times;
   mean += off * times / exact;
   squares += times * off * (y - mean);

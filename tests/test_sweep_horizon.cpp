@@ -97,6 +97,15 @@ TEST_CASE("sweep: a horizon passes where the mean over seeds does at p < 0.01") 
   CHECK(!judge_horizon(100, std::vector<double>{0.4, 0.4, INFINITY}, {"loss", 0.5}).passes());
 }
 
+TEST_CASE("sweep: fewer seeds ask for a mean that is farther from the target") {
+  CHECK(margin_to_pass(3) == doctest::Approx(6.9646 / std::sqrt(3)).epsilon(1e-4));  // tables of Student's t
+  CHECK(margin_to_pass(10) == doctest::Approx(2.8214 / std::sqrt(10)).epsilon(1e-4));
+  for (const double off : {0.99, 1.01}) {  // deviation 0.01
+    const double mean = 0.5 - 0.01 * off * margin_to_pass(3);
+    CHECK(judge_horizon(9, std::vector<double>{mean - 0.01, mean, mean + 0.01}, {"loss", 0.5}).passes() == (off > 1));
+  }
+}
+
 TEST_CASE("sweep: with horizons the steps of a size lie between the longest that fails and the shortest that passes") {
   // The loss is ½·S(B)/K, so that a target of ½·x is passed at S(B)/x steps.
   const std::vector<double> targets = {2, 1, 0.5};
@@ -124,6 +133,14 @@ TEST_CASE("sweep: with horizons the steps of a size lie between the longest that
     CHECK(result.fits[i].target == targets[i]);
     REQUIRE(result.fits[i].fit);
     CHECK(result.fits[i].fit->data.runs.size() == 4);
+    for (size_t size = 0; size < 4; ++size) {
+      // Fault: of intervals as wide as the grid B_crit's interval was [61, 61.5], and covered it in 29 of 100 sweeps.
+      const TargetSearch& search = result.sizes[size].horizon->targets[i];
+      const ScalingRun& run = result.fits[i].fit->data.runs[size];
+      CHECK(run.lower == run.upper);
+      CHECK(run.upper == doctest::Approx(std::sqrt(static_cast<double>(search.failed * *search.passed))));
+      CHECK(run.steps == static_cast<double>(*search.passed));
+    }
     CHECK(result.fits[i].fit->law.b_crit == doctest::Approx(100).epsilon(0.4));  // 4 sizes on a grid of √2
     CHECK(result.fits[i].fit->law.smin == doctest::Approx(10 / targets[i]).epsilon(0.4));
   }
@@ -253,6 +270,8 @@ TEST_CASE("sweep: whether the two searches agree stands in the text, the documen
   CHECK(other.find("A DIFFERENCE of 2 places of √2") != other.npos);
   CHECK(differing["again"]["horizons"]["agree"] == false);
   CHECK(differing["again"]["horizons"]["places"] == 2);
+  CHECK(other.find("a mean over 5 is to be 1.7 of their deviations better") != other.npos);
+  CHECK(warning.find("is to be 1.68 deviations of its runs better") != warning.npos);
   CHECK(warning.find("The same size differs from itself here, by 2 places of √2") != warning.npos);
   CHECK(warning.find("does not hold</span>: the same size twice") != warning.npos);
 }

@@ -58,8 +58,9 @@ std::string searched_twice_words(const Json& summary) {
     return paragraph(both + ". They agree, as they should: no difference is shown." + why + ".");
   return paragraph(
       fmt::format("{}. The same size differs from itself here, by {}.{}, so that how often chance does that is not "
-                  "known; a place apart is the least that a search can see.",
-                  both, places_in(twice), why),
+                  "known. To pass, a mean is to be {} deviations of its runs better than the target: more --seeds ask "
+                  "for less.",
+                  both, places_in(twice), why, digits(number_in(twice, {"margin"}))),
       "warn");
 }
 

@@ -74,9 +74,11 @@ std::string sizes_table(const Json& summary) {
   }
   if (table.rows.empty()) return paragraph("No size has been measured yet.");
   const char* const horizons =
-      "All runs of a K pass together, or none. Steps: more than the K that failed, at most the K that passed; examples "
-      "and seconds are those of the K that passed. ERT: seconds of its runs over their number. The rules of rates are "
-      "not judged: every rate was tried with the same number of steps.";
+      "All runs of a K pass together, or none. Steps: more than the K that failed, at most the K that passed, and the "
+      "law "
+      "is one of the middles of these intervals; examples and seconds are those of the K that passed. ERT: seconds of "
+      "its runs over their number. The rules of rates are not judged: every rate was tried with the same number of "
+      "steps.";
   return html_table(
              table,
              horizon

@@ -92,6 +92,10 @@ std::optional<double> final_metric(const CellResult& result, const Target& targe
   return std::isfinite(last.loss) ? std::optional(last.loss) : std::nullopt;
 }
 
+double margin_to_pass(int n) {
+  return n < 2 ? std::numeric_limits<double>::infinity() : student_t_quantile(0.99, n - 1) / std::sqrt(n);
+}
+
 HorizonTrial judge_horizon(int64_t steps, std::span<const double> metrics, const Target& target) {
   HorizonTrial out{steps, static_cast<int>(metrics.size())};
   if (metrics.empty()) return out;

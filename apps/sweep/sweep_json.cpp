@@ -149,6 +149,7 @@ Json again_json(const RunsAgain& again) {
                 {"second", interval_json(*again.second)},
                 {"agree", difference ? Json(difference->agree()) : Json()},
                 {"places", difference ? Json(difference->places) : Json()},
+                {"margin", number(margin_to_pass(again.n))},
                 {"at_least", difference ? Json(difference->at_least) : Json()}};
   }
   return {{"batch", again.batch > 0 ? Json(again.batch) : Json()},

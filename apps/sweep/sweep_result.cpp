@@ -123,7 +123,10 @@ TargetFit fit_runs_of(const ScalingRuns& data, const Target& target, uint64_t se
   return out;
 }
 
-// A size is one run of the law: all of its seeds together have found one K.
+// A size is one run of the law: all of its seeds together have found one K. Its interval is as wide as the grid, and
+// wider than what sizes scatter by: a likelihood of such intervals has a plateau of laws that meet all of them, from
+// which no draw of sizes leads away. So a size counts as the middle of its interval, and what the middles are off by is
+// part of the spread.
 std::optional<ScalingRun> horizon_run(const SweepState& state, int64_t batch, const TargetSearch& search, bool timed) {
   std::vector<double> seconds;
   for (const Cell& cell : search.runs)
@@ -133,6 +136,7 @@ std::optional<ScalingRun> horizon_run(const SweepState& state, int64_t batch, co
   const auto failed = static_cast<double>(search.failed);
   ScalingRun run{static_cast<double>(batch), failed, failed, std::numeric_limits<double>::infinity()};
   if (search.passed) run.steps = run.upper = static_cast<double>(*search.passed);
+  if (search.passed && failed > 0) run.lower = run.upper = std::sqrt(failed * run.steps);
   if (timed) run.seconds = median(seconds);
   return run;
 }

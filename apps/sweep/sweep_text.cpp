@@ -51,7 +51,8 @@ constexpr const char* passages_legend =
     "  follows B or its square root from the reference size instead of being tuned\n";
 constexpr const char* horizons_legend =
     "  k/n: all n runs of a K pass together, or none; interval: more steps than the K that failed, at most those of\n"
-    "  the K that passed; seconds: their median on the training clock without evaluations; ERT: all seconds over k\n";
+    "  the K that passed; seconds: their median on the training clock without evaluations; ERT: all seconds over k;\n"
+    "  the law is one of the middles of these intervals, and what it is off by is off them\n";
 
 std::string table(const SweepResult& result, bool timed) {
   const bool horizons = !result.sizes.empty() && result.sizes[0].horizon;
@@ -81,9 +82,10 @@ std::string searched_twice(const RunsAgain& again) {
   if (difference->agree()) return fmt::format("{}{}, which agree, as they should; {}\n", what, both, why);
   const int places = std::abs(difference->places);
   return fmt::format(
-      "{}{}: A DIFFERENCE of {}{} place{} of √2; {}, so that how often chance does that is not known, but a place "
-      "apart is the least that a search can see\n",
-      what, both, difference->at_least ? "at least " : "", places, places == 1 ? "" : "s", why);
+      "{}{}: A DIFFERENCE of {}{} place{} of √2; {}, so that how often chance does that is not known; to pass, a mean "
+      "over {} is to be {:.1f} of their deviations better than the target: more --seeds ask for less\n",
+      what, both, difference->at_least ? "at least " : "", places, places == 1 ? "" : "s", why, again.n,
+      margin_to_pass(again.n));
 }
 
 std::string again_text(const RunsAgain& again) {
