@@ -68,8 +68,14 @@ bool has(const std::vector<CountedRun>& runs, CountedRun::End end) {
   return std::any_of(runs.begin(), runs.end(), [&](const CountedRun& r) { return r.end == end; });
 }
 
+constexpr const char* fewest = "fewest steps whose runs pass";
+
+bool any_horizon(const std::vector<SizeMiddle>& sizes) {
+  return std::any_of(sizes.begin(), sizes.end(), [](const SizeMiddle& s) { return s.horizon; });
+}
+
 std::string legend_of(const std::vector<SizeMiddle>& sizes, const std::vector<CountedRun>& runs) {
-  if (std::any_of(sizes.begin(), sizes.end(), [](const SizeMiddle& s) { return s.horizon; }))
+  if (any_horizon(sizes))
     return "Large points: the fewest steps K whose runs pass together, down to the most that do not. Triangles: runs "
            "of a K that does not pass.";
   std::string out = runs.empty() ? "Large points: medians" : "Small points: runs; large points: medians";
@@ -151,8 +157,8 @@ void add_runs(Chart& chart, const std::vector<CountedRun>& runs, FigureOfRun fig
   }
 }
 
-void add_middles(Chart& chart, const std::vector<Measured>& middles) {
-  Series s{.name = "medians", .line = false, .markers = true};
+void add_middles(Chart& chart, const std::vector<Measured>& middles, const char* name) {
+  Series s{.name = name, .line = false, .markers = true};
   for (const auto& [batch, m, title] : middles) {
     const bool missed = std::isinf(m.median);
     s.points.push_back(
@@ -229,7 +235,7 @@ Chart steps_chart(const std::vector<SizeMiddle>& sizes, const std::vector<Counte
     add_curve(
         chart, axis, "law: Smin + Emin/B", 0, [](const LawFigures& l, double b) { return l.steps(b); }, law);
   add_runs(chart, runs, &CountedRun::steps);
-  add_middles(chart, measured(sizes, &SizeMiddle::steps));
+  add_middles(chart, measured(sizes, &SizeMiddle::steps), any_horizon(sizes) ? fewest : "medians");
   fix_height(chart);
   add_ideal(chart, axis, sizes);
   add_diverged(chart, runs);
@@ -250,7 +256,7 @@ Chart examples_chart(const std::vector<SizeMiddle>& sizes, const std::vector<Cou
     add_curve(
         chart, axis, "law: Emin + Smin·B", 0, [](const LawFigures& l, double b) { return l.emin + l.smin * b; }, law);
   add_runs(chart, runs, &CountedRun::examples);
-  add_middles(chart, measured(sizes, &SizeMiddle::examples));
+  add_middles(chart, measured(sizes, &SizeMiddle::examples), any_horizon(sizes) ? fewest : "medians");
   fix_height(chart);
   add_diverged(chart, runs);
   add_band(chart, fit, true);

@@ -39,7 +39,7 @@ struct Measured {
 };
 using FigureOfRun = double CountedRun::*;
 void add_runs(Chart& chart, const std::vector<CountedRun>& runs, FigureOfRun figure);
-void add_middles(Chart& chart, const std::vector<Measured>& middles);
+void add_middles(Chart& chart, const std::vector<Measured>& middles, const char* name = "medians");
 void add_curve(Chart& chart, const SizeAxis& sizes, const std::string& name, int colour,
                double (*value)(const LawFigures&, double), const LawFigures& law, bool dashed = false);
 // B_crit as a line, its interval as a band over the whole height; ends of the y axis from what was added.

@@ -107,7 +107,8 @@ static std::vector<CountedRun> runs_of_horizons(const Json& summary, double targ
     if (!(batch > 0) || (steps != range.passed && !(steps <= range.failed))) continue;
     const bool passed = steps == range.passed;
     out.push_back({passed ? CountedRun::End::reached : CountedRun::End::missed, batch, number_in(cell, {"seed"}), steps,
-                   batch * steps, number_in(cell, {"train_seconds"}), number_in(cell, {"noise_scale", "value"}),
+                   batch * steps, passed ? number_in(cell, {"train_seconds"}) : NAN,
+                   number_in(cell, {"noise_scale", "value"}),
                    fmt::format("batch {}, seed {}: one of the runs of {} steps, which {}", digits(batch),
                                digits(number_in(cell, {"seed"})), digits(steps), passed ? "pass" : "do not pass")});
   }
