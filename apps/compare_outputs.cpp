@@ -74,8 +74,8 @@ void compare_decisions(OutputComparison& result, const std::vector<double>& a, c
   result.largest_margin = *std::max_element(margins.begin(), margins.end());
 }
 
-// Seen by `tapedeck compare precision` on blobs, digits, spirals and task:copy, 2 and 60 steps in (n = 8 models, mlps of
-// up to 6 hidden layers and gpts): fp32 7.8e-8 to 3.7e-7, fp16 2.8e-4 to 9.7e-4, bf16 2.4e-3 to 8.3e-3. One that
+// Seen by `tapedeck compare precision` on blobs, digits, spirals and task:copy, 2 and 60 steps in (n = 8 models, mlps
+// of up to 6 hidden layers and gpts): fp32 7.8e-8 to 3.7e-7, fp16 2.8e-4 to 9.7e-4, bf16 2.4e-3 to 8.3e-3. One that
 // computes in the other's type falls outside.
 OutputError output_error(double relative, const Config& config) {
   if (config.precision == "fp64") return {relative, 0, 1e-12};

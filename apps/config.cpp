@@ -34,6 +34,7 @@ double decay_of(std::string_view optimizer) {
 void fill_sweep_defaults(Config& c) {
   if (c.preset.empty()) c.preset = "quick";
   const bool publication = c.preset == "publication", quick = c.preset == "quick";
+  // Small data is the noisiest, and cheap: quick has more seeds than standard.
   if (is_default(c, "seeds")) c.seeds = publication ? 20 : quick ? 10 : 7;
   if (is_default(c, "batches")) {
     c.batches.clear();
@@ -188,7 +189,8 @@ void check_together(Config& c) {
                                  *c.validation, *c.test));
   if (c.target && c.target->metric == "accuracy" && c.loss == "mse")
     throw UsageError(fmt::format("--target {}: --loss mse has no accuracy; use loss=NUMBER", to_text(*c.target)));
-  const bool reads_data = command_bit(c.command) & (kTrain | kSweep | kProfile | kDataInfo | kDataConvert | kGradcheck | kGraph);
+  const bool reads_data =
+      command_bit(c.command) & (kTrain | kSweep | kProfile | kDataInfo | kDataConvert | kGradcheck | kGraph);
   if (reads_data && c.resume.empty() && kind && kind->needs_folder && c.data_dir.empty())
     throw UsageError(fmt::format("{}{} needs --data-dir, the folder of its files",
                                  std::string_view(data_option) == "data" ? "--data " : "", c.data));

@@ -121,8 +121,9 @@ int64_t epoch_examples(const Config& config, const Problem& problem) {
   if (!config.drop_last) return rows;
   const int64_t step = config.batch * config.accumulate;
   if (step > rows)
-    throw UsageError(text("--drop-last: a step takes {} examples and {} has only {}: use a smaller --batch or --accumulate",
-                          step, problem.data().name, rows));
+    throw UsageError(
+        text("--drop-last: a step takes {} examples and {} has only {}: use a smaller --batch or --accumulate", step,
+             problem.data().name, rows));
   return rows - rows % step;
 }
 

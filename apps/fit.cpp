@@ -1,5 +1,6 @@
 // tapedeck fit FILE.csv: the scaling law of runs made elsewhere. What the file holds: scaling_runs.h; what is said of
 // it: scaling_report.h.
+#include <filesystem>
 #include <iostream>
 
 #include "apps/cli.h"
@@ -8,11 +9,15 @@
 #include "apps/pages/sweep_page.h"
 #include "apps/record.h"
 #include "apps/scaling_report.h"
+#include "engine/check.h"
 
 namespace tapedeck {
 
 int run_fit(const Config& config) {
   if (!config.out.empty()) check_page_file(config.out, config.force);
+  if (!config.out.empty() &&
+      std::filesystem::weakly_canonical(config.out) == std::filesystem::weakly_canonical(config.file))
+    throw UsageError("--out " + config.out + ": is the file of runs itself; choose another");
   const ScalingRuns data = read_scaling_runs(config.file);
   const ScalingFit fit = fit_runs(data, static_cast<uint64_t>(config.seed), config.file);
   const Json document = {

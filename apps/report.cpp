@@ -110,6 +110,7 @@ Report report_of_list(const fs::path& folder, const fs::path& page) {
   r.table = groups.empty() ? of_sweeps : full_table(groups);
   if (!groups.empty()) r.markdown = markdown_of(runs_table(groups));
   if (!sweeps.empty()) r.markdown += (groups.empty() ? "" : "\n") + markdown_of(of_sweeps);
+  for (const std::string& sentence : left_out) r.markdown += "\n" + sentence + "\n";
   r.document = {{"runs", runs_json(groups)}, {"sweeps", Json::array()}, {"left_out", left_out}};
   for (const SweepRecord& sweep : sweeps)
     r.document["sweeps"].push_back({{"name", sweep.name}, {"document", sweep.summary}});
@@ -150,12 +151,17 @@ Report report_of_sweep(const fs::path& folder) {
 
 Report report_of_sweeps(const std::vector<std::string>& paths) {
   Sweeps sweeps;
-  for (const std::string& path : paths) sweeps.push_back(read_sweep(path));
+  for (const std::string& path : paths) {
+    for (const SweepRecord& other : sweeps)
+      if (fs::equivalent(path, other.path))
+        throw UsageError(fmt::format("{}: is the same sweep as {}; give it once", path, other.path.string()));
+    sweeps.push_back(read_sweep(path));
+  }
   Report r{.kind = "sweeps"};
   r.page = sweeps_page(sweeps);
   r.table = sweeps_table(sweeps);
   for (const std::string& sentence : sweeps_sentences(sweeps)) r.markdown += sentence + "\n";
-  r.markdown += "\n" + markdown_of(r.table);
+  if (!r.table.rows.empty()) r.markdown += "\n" + markdown_of(r.table);
   r.document = sweeps_json(sweeps);
   return r;
 }
@@ -168,11 +174,13 @@ Report report_of(const std::vector<std::string>& paths, const fs::path& page) {
   if (paths.size() == 1 && is_sweep(only)) return report_of_sweep(only);
   if (paths.size() == 1 && !holds_group(only)) return report_of_list(only, page);
   if (std::all_of(paths.begin(), paths.end(), is_sweep)) return report_of_sweeps(paths);
+  const bool any_file =
+      std::any_of(paths.begin(), paths.end(), [](const std::string& p) { return !fs::is_directory(p); });
   Groups groups;
   for (const std::string& path : paths) {
-    if (is_sweep(path))
+    if (is_sweep(path) && !any_file)
       throw UsageError(fmt::format("{}: is a sweep, which is laid over other sweeps alone; give the runs apart", path));
-    if (!fs::is_directory(path))
+    if (!fs::is_directory(path) || is_sweep(path))
       throw UsageError(fmt::format("{}: is no run, and has a page of its own: give it alone", path));
     groups.push_back(read_group(path));
   }
@@ -195,6 +203,8 @@ int run_report_command(const Config& config) {
   const fs::path page = page_of(config);
   const bool wants_page = !config.out.empty() || !(config.json || config.markdown || !config.csv.empty());
   if (wants_page) check_page_file(page, config.force);
+  if (wants_page && !config.csv.empty() && fs::weakly_canonical(config.csv) == fs::weakly_canonical(page))
+    throw UsageError(fmt::format("--csv {}: is where the page goes; give another --csv or --out", config.csv));
   if (!config.csv.empty()) refuse_to_replace("csv", config.csv, config.force), check_writable(config.csv);
   const Report report = report_of(config.paths, page);
   if (config.json) {

@@ -110,7 +110,8 @@ std::vector<std::string> ScalingFit::warnings() const {
                     "seen to flatten{}",
                     three_digits(2 * law.b_crit), at_least));
   if (law.end == ScalingLaw::End::flat)
-    out.push_back("extrapolated: steps are the same at all sizes, smaller ones are needed to find B_crit" + at_most);
+    out.push_back("extrapolated: steps do not fall as the size grows, smaller ones are needed to find B_crit" +
+                  at_most);
   else if (!sides.below)
     out.push_back(
         fmt::format("extrapolated: no size of {} (B_crit/4) or less reached the target, so the curve is not "

@@ -37,11 +37,11 @@ std::string law_text(const ScalingFit& fit) {
   const auto n = fit.data.runs.size();
   const bool cost = fit.data.cost;
   std::string out = fmt::format(
-      "law: S(B) = Smin + Emin/B, by maximum likelihood over {} runs, log S normal around it (sigma {:.3g}{})\n"
+      "law: S(B) = Smin + Emin/B, by maximum likelihood over {} {}s, log S normal around it (sigma {:.3g}{})\n"
       "  Smin {} {} {}, Emin {} {} {}\n",
-      n, fit.law.sigma, fit.law.sigma < 1.0001 * least_sigma ? ", the least taken" : "", three_digits(fit.law.smin),
-      between(fit.bootstrap.smin), cost ? "cost an example" : "steps", three_digits(fit.law.emin()),
-      between(fit.bootstrap.emin), cost ? "cost" : "examples");
+      n, fit.data.each, fit.law.sigma, fit.law.sigma < 1.0001 * least_sigma ? ", the least taken" : "",
+      three_digits(fit.law.smin), between(fit.bootstrap.smin), cost ? "cost an example" : "steps",
+      three_digits(fit.law.emin()), between(fit.bootstrap.emin), cost ? "cost" : "examples");
   const long intervals = std::count_if(fit.data.runs.begin(), fit.data.runs.end(),
                                        [](const ScalingRun& run) { return run.lower != run.upper && run.reached(); });
   if (const long missed = static_cast<long>(n) - fit.reached(); missed + intervals > 0)
@@ -68,9 +68,9 @@ std::string b_crit_text(const ScalingFit& fit) {
   const Bootstrap& b = fit.bootstrap;
   std::string out = fmt::format(
       "B_crit = Emin/Smin: {} examples, 95 % interval {}: {}\n"
-      "  interval: percentiles of a two-level bootstrap, sizes and then runs, of n = {} draws, seed {} ({} drawn again "
+      "  interval: percentiles of a two-level bootstrap, sizes and then {}s, of n = {} draws, seed {} ({} drawn again "
       "for want of 3 sizes)\n",
-      three_digits(fit.law.b_crit), between(b.b_crit), fit.verdict(), b.draws, fit.seed, b.drawn_again);
+      three_digits(fit.law.b_crit), between(b.b_crit), fit.verdict(), fit.data.each, b.draws, fit.seed, b.drawn_again);
   out += fit.left_out ? fmt::format("  with one size left out, each of {} in turn: {} to {}\n", fit.rows.size(),
                                     three_digits(fit.left_out->low), three_digits(fit.left_out->high))
                       : "  with one size left out: n/a, needs 3 sizes to be left\n";
@@ -83,8 +83,9 @@ std::string time_text(const ScalingFit& fit) {
   if (!fit.time) return "wall clock: n/a, needs seconds at two batch sizes\n";
   const TimeLaw& t = *fit.time;
   std::string out = fmt::format(
-      "wall clock: {} takes a + c·B = {:.3g} s + {:.3g} s an example (medians of {} sizes, n = {} runs), so\n",
-      fit.data.cost ? "a cost of 1 an example" : "a step", t.cost.fixed, t.cost.per_example, t.sizes, t.runs);
+      "wall clock: {} takes a + c·B = {:.3g} s + {:.3g} s an example (medians of {} sizes, n = {} {}s), so\n",
+      fit.data.cost ? "a cost of 1 an example" : "a step", t.cost.fixed, t.cost.per_example, t.sizes, t.runs,
+      fit.data.each);
   if (t.cost.per_example == 0)
     out += "  examples cost nothing at these sizes: the larger the batch, the faster\n";
   else if (t.cost.fixed == 0)
@@ -173,8 +174,8 @@ Json fit_json(const ScalingFit& fit) {
 }
 
 std::string fit_text(const ScalingFit& fit) {
-  std::string out = fmt::format("{} runs at {} batch sizes, {} reached the target\n", fit.data.runs.size(),
-                                fit.rows.size(), fit.reached());
+  std::string out = fmt::format("{} {}s at {} batch sizes, {} reached the target\n", fit.data.runs.size(),
+                                fit.data.each, fit.rows.size(), fit.reached());
   out += table(fit) + law_text(fit) + b_crit_text(fit) + definitions(fit.law.b_crit) + time_text(fit);
   for (const std::string& warning : fit.warnings()) out += "warning: " + warning + "\n";
   return out;

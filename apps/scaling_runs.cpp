@@ -86,6 +86,7 @@ class Line {
   double above_zero(size_t column, const char* wanted) const {
     const std::optional<double> value = csv_number(text(column));
     if (!value || !(*value > 0) || std::isinf(*value)) refuse(column, wanted);
+    if (*value < 1e-12 || *value > 1e18) refuse(column, "a number from 1e-12 to 1e18: take another unit");
     return *value;
   }
 

@@ -19,6 +19,7 @@ namespace tapedeck {
 struct ScalingRuns {
   std::vector<ScalingRun> runs;  // steps; of a cost: cost/batch, so that Emin is a cost and B_crit is in examples
   bool cost = false, has_seconds = false;
+  std::string each = "run";  // what one of them is, for what is said of them
 };
 
 // Throws UsageError naming file, line, column, value and what is wanted.

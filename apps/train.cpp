@@ -35,7 +35,8 @@ void say_how_to_go_on(const fs::path& run) {
 
 void say_why_diverged(const Ending& end) {
   if (end.summary.status == "diverged")
-    std::cerr << fmt::format("tapedeck train: seed {}: {}", end.summary.seed.value_or(0), end.summary.reason.value_or(""))
+    std::cerr << fmt::format("tapedeck train: seed {}: {}", end.summary.seed.value_or(0),
+                             end.summary.reason.value_or(""))
               << std::endl;
 }
 

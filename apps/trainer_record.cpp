@@ -88,8 +88,9 @@ Summary Trainer::finish() {
   } else {
     state_.validation.reset();
   }
-  if (folder_ && status_ != "interrupted") save_weights();
+  // The checkpoint first: a run that was killed with its weights saved and no checkpoint could not go on.
   if (folder_ && ended) save_checkpoint();
+  if (folder_ && status_ != "interrupted") save_weights();
   progress_.finish();
   return summary();
 }

@@ -14,6 +14,8 @@ namespace tapedeck {
 PackedFile::PackedFile(const std::string& path) : name_(std::filesystem::path(path).filename().string()) {
   std::error_code failed;
   if (std::filesystem::is_directory(path, failed)) throw Error(text("{}: is a folder, wants a file", path));
+  if (std::filesystem::exists(path, failed) && !std::filesystem::is_regular_file(path, failed))
+    throw Error(text("{}: is a pipe or a device, wants a file", path));
   if (!std::filesystem::is_regular_file(path, failed)) throw Error(text("{}: no such file", path));
   file_.open(path, std::ios::binary);
   if (!file_) throw Error(text("{}: cannot be opened: check its permissions", path));

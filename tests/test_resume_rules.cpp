@@ -120,6 +120,19 @@ TEST_CASE("resume: a finished run without checkpoints is not begun anew unless f
   CHECK(run_tapedeck({"train", "--resume", run, "--steps", "60", "--force"}).code == exit_done);
 }
 
+// Fault: killed between its weights and its last checkpoint, a run was said to have ended, and could not go on.
+TEST_CASE("resume: a run that stops as it saves its weights has its last checkpoint") {
+  const TemporaryFolder folder;
+  const std::string run = folder / "run", in_the_way = run + "/model.safetensors.tmp";
+  fs::create_directories(in_the_way);
+  CHECK(run_tapedeck(small + Words{"--steps", "30", "--out", run}).code == exit_failed);
+  CHECK_FALSE(fs::exists(run + "/summary.json"));
+  fs::remove(in_the_way);
+  const Outcome outcome = run_tapedeck({"train", "--resume", run});
+  CHECK(outcome.code == exit_done);
+  CHECK(contains(outcome.err, "going on from step-00000030"));
+}
+
 // Fault: a run goes on with data that is not the one it began with.
 TEST_CASE("resume: data that has changed is refused with both, unless forced") {
   const TemporaryFolder folder;

@@ -216,6 +216,9 @@ TEST_CASE("sweep: a cell whose files are damaged is named, and one that was half
   fs::remove(all[0] / "config.json"), fs::remove(all[0] / "summary.json");
   fs::remove(all[1] / "summary.json");
   std::ofstream(all[1] / "config.json") << "{";
+  fs::remove(all[2] /
+             "summary.json");  // killed as it saved the weights of a run that diverged, which has no checkpoint
+  std::ofstream(all[2] / "model.safetensors") << "w";
   const Outcome again = run_tapedeck(words + Words{"--json"});
   REQUIRE(again.code == exit_done);
   CHECK(ended(folder / "s").size() == 12);

@@ -265,6 +265,24 @@ TEST_CASE("sweep: the pilot tries each of the given rates and goes by the best, 
   CHECK(message.find("other --rates") != std::string::npos);
 }
 
+// Fault: without the runs that missed the same size looked like itself whatever the others did.
+TEST_CASE("sweep: the same size twice has no ratio where a run missed, and says how many reached") {
+  SweepState state = all_of(half_loss({8, 32, 128, 512}));
+  const RunsAgain before = conclude(state, true, 50).again;
+  CHECK(before.steps);
+  CHECK(before.n == 5);
+  CHECK(before.n_again == 5);
+  CHECK(before.reached_again == 5);
+  const Cell one = runs_again(state).front();
+  state.results.at(cell_name(one)).second = run_of(one, 1e9);
+  const RunsAgain after = conclude(state, true, 50).again;
+  CHECK(!after.steps);
+  CHECK(!after.seconds);
+  CHECK(after.reached == 5);
+  CHECK(after.reached_again == 4);
+  CHECK(after.n_again == 5);
+}
+
 TEST_CASE("sweep: a larger grid or more seeds add cells and lose none") {
   const SweepState small = all_of(half_loss({8, 32, 128}));
   SweepSettings larger = half_loss({8, 32, 128, 512});
@@ -330,6 +348,21 @@ TEST_CASE("sweep: seconds are compared where one machine ran the cells of the re
   CHECK(why_not_timed(state).find("(A, 1 threads; A, 2 threads)") != std::string::npos);
   add(6, "A, 2 threads", true, Status::reached);
   CHECK(why_not_timed(state).find("1 of 6 cells ran side by side") != std::string::npos);
+}
+
+// Fault: two processes with a --part each on one machine, whose seconds were compared.
+TEST_CASE("sweep: seconds are not compared where cells of several processes ran at the same time") {
+  SweepState state;
+  const auto add = [&](int64_t seed, std::optional<double> began, double seconds) {
+    CellResult result;
+    result.machine = "A, 1 threads", result.began = began, result.wall_seconds = seconds;
+    result.status = CellResult::Status::reached;
+    state.add({Cell::Purpose::run, 32, 0.1, seed, 100}, result);
+  };
+  add(1, 10, 5), add(2, 20, 5), add(3, 15, 5), add(4, std::nullopt, 1000);
+  CHECK(why_not_timed(state) == "");
+  add(5, 12, 0.5);
+  CHECK(why_not_timed(state).find("1 of 5 cells began while another one ran") != std::string::npos);
 }
 
 TEST_CASE("sweep: time that is left goes to the size that makes B_crit surer per second") {

@@ -67,7 +67,7 @@ TEST_CASE("sweep: the critical batch size of a noisy quadratic is covered by its
                         << same << " of " << judged);
   CHECK(covered >= 0.9 * repeats);
   // The same size twice: in 95 ± 3 % of the sweeps the interval of their ratio covers 1.
-  CHECK(judged >= 0.95 * repeats);  // in the others too few runs reached the target, with a rate found by one run each
+  CHECK(judged >= 0.9 * repeats);  // in the others a run missed, with a rate found by one run each
   CHECK(same >= 0.92 * judged);
   CHECK((repeats < 200 || same <= 0.98 * judged));
   CHECK(std::abs(bias) < 0.1);

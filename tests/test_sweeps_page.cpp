@@ -52,9 +52,10 @@ TEST_CASE("sweeps page: B_crit of one over that of the other, with an interval o
   // In logs 128 lies 0.2231 above 102 and 64 lies 0.2231 below 80, together 0.3156; upwards 0.2231 and 0.2469: 0.3328.
   CHECK_EQ(
       lacks(page, {"The critical batch size of momentum is 2 [1.46, 2.79] times that of sgd at a validation loss of "
-                   "0.2 (128 [102, 160] against 64 [50, 80] examples, 95 % intervals): it is larger.",
-                   "B_crit 64 sgd", "B_crit 128 momentum", "perfect scaling from the smallest size", ">2 [",
-                   "Options that differ", ">optimizer<", "Setting of momentum"}),
+                   "0.2 (128 [102, 160] against 64 [50, 80] examples, 95 % intervals; 36 of 36 at 6 "
+                   "sizes and 36 of 36 at 6 sizes reached): it is larger.",
+                   "B_crit 64 sgd", "B_crit 128 momentum", "perfect scaling from the smallest size", ">0.5 [",
+                   "momentum over sgd", "Options that differ", ">optimizer<", "Setting of momentum"}),
       "");
   CHECK(page.find(">out<") == page.npos);
   CHECK(page.find(">lr<") == page.npos);  // it is the same
@@ -68,6 +69,11 @@ TEST_CASE("sweeps page: B_crit of one over that of the other, with an interval o
   CHECK_EQ(document["ratios"][0]["over"], "sgd");
   CHECK(mentions(sweeps_sentences({record("one"), record("two")})[0], {"is 1 [", "no difference shown"}));
   CHECK(mentions(sweeps_sentences({twice("one"), record("two")})[0], {"is 0.5 [", "it is smaller"}));
+  Sweeps poor = {record("one"), record("two")};
+  poor[1].summary["fits"][0]["fit"]["verdict"] = "extrapolated";
+  CHECK(mentions(sweeps_sentences(poor)[0], {"Beware: that of two is extrapolated."}));
+  poor[1].summary["fits"][0]["fit"]["b_crit"] = Json();
+  CHECK(mentions(sweeps_sentences(poor)[0], {"two has no B_crit with an interval"}));
 }
 
 TEST_CASE("sweeps page: what is not alike is said, and not compared") {
@@ -75,10 +81,11 @@ TEST_CASE("sweeps page: what is not alike is said, and not compared") {
   sweeps[1].path = "others/a";
   CHECK_EQ(sweep_name(sweeps, 1), "others/a");
   sweeps[1].machine["processor"] = "b", sweeps[1].summary["status"] = "incomplete";
-  sweeps[1].summary["timed"] = false;
+  sweeps[1].summary["timed"] = false, sweeps[1].summary["why_not_timed"] = "3 cells ran side by side";
   std::string page = sweeps_page(sweeps);
   CHECK_EQ(page_trouble(page), "");
-  CHECK_EQ(lacks(page, {"these differ: processor", "others/a is incomplete", "others/a: its cells ran side by side"}),
+  CHECK_EQ(lacks(page, {"these differ: processor", "others/a is incomplete", ", 6 of 6<",
+                        "The seconds of others/a stand in no chart: 3 cells ran side by side."}),
            "");
 
   // A run that missed: no ratio at its size.
@@ -98,6 +105,7 @@ TEST_CASE("sweeps page: what is not alike is said, and not compared") {
     CHECK_EQ(sweeps_table(others).rows.size(), 0);
   };
   says("data", "mnist", "different data");
+  says("data_hash", "another", "different data");
   says("kind", "fixed horizon", "fixed horizons");
   says("targets", {{"metric", "accuracy"}, {"values", {0.2}}}, "different metrics");
   says("targets", {{"metric", "loss"}, {"values", {0.3}}}, "no target in common");
@@ -116,8 +124,26 @@ TEST_CASE("sweeps page: the tightest target that all have, and B_crit by target"
   const std::string page = sweeps_page(sweeps);
   CHECK_EQ(page_trouble(page), "");
   CHECK_EQ(pictures(page).size(), 5);
-  CHECK_EQ(lacks(page, {"At a validation loss of 0.2", "B_crit by target"}), "");
+  CHECK_EQ(lacks(page, {"At a validation loss of 0.2", "B_crit by target",
+                        "The rates of a were tuned for 0.1, its tightest target, not for 0.2."}),
+           "");
+  CHECK(page.find("The rates of b") == page.npos);
   CHECK_EQ(sweeps_table(sweeps).rows.size(), 6);
+}
+
+TEST_CASE("sweeps page: with horizons a size has an interval of K, and no ratio") {
+  const Sweeps sweeps = {{"a", "a", made_up_horizons(six_sizes), Json(), Json()},
+                         {"b", "b", made_up_horizons(six_sizes), Json(), Json()}};
+  const std::string page = sweeps_page(sweeps);
+  CHECK_EQ(page_trouble(page), "");
+  CHECK_EQ(
+      lacks(page, {"the fewest steps K whose runs pass together", "no interval of a ratio", "no difference shown"}),
+      "");
+  CHECK(page.find("medians with exact") == page.npos);
+  CHECK(page.find("b over a") == page.npos);
+  const Middle at = steps_at(sweeps[0], common_targets(sweeps).values.back()).at(64);
+  CHECK(at.low < at.median);
+  CHECK(at.high == at.median);
 }
 
 TEST_CASE("sweeps page: null, missing and hostile fields leave the page whole") {
@@ -171,4 +197,11 @@ TEST_CASE("report: sweeps are laid over each other, listed, and not mixed with r
   CHECK(mixed.code == exit_usage);
   CHECK(mentions(mixed.err, {"is a sweep", "give the runs apart"}));
   CHECK(run_tapedeck({"report", sgd, here / "all/early"}).code == exit_usage);
+  const Outcome twice_given = run_tapedeck({"report", sgd, here / "all/../all/sgd", "--out", here / "twice.html"});
+  CHECK(twice_given.code == exit_usage);
+  CHECK(mentions(twice_given.err, {"is the same sweep as"}));
+  const Outcome one_place = run_tapedeck({"report", sgd, momentum, "--out", here / "x.html", "--csv", here / "x.html"});
+  CHECK(one_place.code == exit_usage);
+  CHECK(mentions(one_place.err, {"is where the page goes"}));
+  CHECK_FALSE(fs::exists(here / "x.html"));
 }

@@ -27,6 +27,7 @@ struct TableCell {
   std::string link = {};  // relative address, for <a href>
   double bar = -1;        // from 0 to 1: a bar behind the text, of that share of the cell; below 0: none
 };
+inline TableCell number_cell(std::string text) { return {.text = std::move(text), .number = true}; }
 struct Table {
   std::vector<std::string> columns;
   std::vector<std::vector<TableCell>> rows;

@@ -5,6 +5,7 @@
 #include <algorithm>
 #include <set>
 
+#include "apps/pages/axis.h"
 #include "apps/pages/run_record.h"
 #include "engine/check.h"
 
@@ -54,7 +55,8 @@ CommonTargets common_targets(const Sweeps& sweeps) {
   const Json& first = sweeps.front().summary;
   out.metric = text_in(first, {"targets", "metric"});
   const auto all = [&](auto&& same) { return std::all_of(sweeps.begin(), sweeps.end(), same); };
-  if (!alike(sweeps, &SweepRecord::summary, "data") || !alike(sweeps, &SweepRecord::summary, "train_examples"))
+  if (!alike(sweeps, &SweepRecord::summary, "data") || !alike(sweeps, &SweepRecord::summary, "train_examples") ||
+      !alike(sweeps, &SweepRecord::summary, "data_hash"))
     out.why_none = "They trained on different data, so that their targets are not the same.";
   else if (!all([&](const SweepRecord& s) { return text_in(s.summary, {"targets", "metric"}) == out.metric; }))
     out.why_none = "Their targets are of different metrics.";
@@ -76,6 +78,20 @@ const Json& fit_at(const SweepRecord& sweep, double target) {
     if (number_in(entry, {"target"}) == target) return part_of(entry, {"fit"});
   static const Json nothing;
   return nothing;
+}
+
+std::map<double, Middle> steps_at(const SweepRecord& sweep, double target) {
+  std::map<double, Middle> out;
+  if (!is_horizon(sweep.summary))
+    for (const Json& row : list_in(fit_at(sweep, target), {"rows"}))
+      if (const double batch = number_in(row, {"batch"}); batch > 0) out[batch] = middle_in(row);
+  if (is_horizon(sweep.summary))
+    for (const Json& size : list_in(sweep.summary, {"sizes"})) {
+      const HorizonRange range = range_at(size, target);
+      if (const double batch = number_in(size, {"batch"}); batch > 0 && !std::isnan(range.failed))
+        out[batch] = {std::isnan(range.passed) ? INFINITY : range.passed, range.failed, range.passed};
+    }
+  return out;
 }
 
 std::optional<IntervalEstimate> b_crit_of(const Json& fit) {
@@ -103,8 +119,16 @@ std::vector<std::string> sweep_differences(const Sweeps& sweeps) {
     if (text_in(sweeps[i].summary, {"status"}) != "complete")
       out.push_back(sweep_name(sweeps, i) + " is incomplete: its figures may change.");
     if (!is_true(sweeps[i].summary, {"timed"}))
-      out.push_back(sweep_name(sweeps, i) + ": its cells ran side by side, so that its seconds stand in no chart.");
+      out.push_back(fmt::format("The seconds of {} stand in no chart: {}.", sweep_name(sweeps, i),
+                                why_untimed(sweeps[i].summary)));
   }
+  if (const std::vector<double> common = common_targets(sweeps).values; !common.empty())
+    for (size_t i = 0; i < sweeps.size(); ++i) {
+      const Json& values = list_in(sweeps[i].summary, {"targets", "values"});
+      if (values.back() != common.back())
+        out.push_back(fmt::format("The rates of {} were tuned for {}, its tightest target, not for {}.",
+                                  sweep_name(sweeps, i), short_number(values.back()), short_number(common.back())));
+    }
   std::string differ;
   for (const char* key : {"processor", "threads", "allowed_cores", "gpu", "compiler", "flags", "commit"})
     if (!alike(sweeps, &SweepRecord::machine, key)) differ += (differ.empty() ? "" : ", ") + std::string(key);

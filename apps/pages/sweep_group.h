@@ -1,4 +1,5 @@
-// Several finished sweeps, and what can be compared of them: targets that all have, each at its own tuned rates.
+// Several finished sweeps, and what can be compared of them: targets that all have. Rates are those that each sweep
+// tuned for its own tightest target.
 #pragma once
 #include <filesystem>
 #include <map>
@@ -33,7 +34,9 @@ struct CommonTargets {
 CommonTargets common_targets(const Sweeps& sweeps);
 
 const Json& fit_at(const SweepRecord& sweep, double target);  // null where there is no law
-std::optional<IntervalEstimate> b_crit_of(const Json& fit);   // none without an interval
+// Steps by size: medians with their exact intervals; with horizons the fewest steps, in (low, high].
+std::map<double, Middle> steps_at(const SweepRecord& sweep, double target);
+std::optional<IntervalEstimate> b_crit_of(const Json& fit);  // none without an interval
 
 // Steps to the target by size, of sizes where every run reached it: of others no ratio can be had.
 std::map<double, std::vector<double>> steps_by_size(const SweepRecord& sweep, double target);

@@ -8,8 +8,6 @@
 namespace tapedeck {
 namespace {
 
-TableCell number(const std::string& text) { return {.text = text, .number = true}; }
-
 std::string trial_text(const Json& trial) {
   const double mean = number_in(trial, {"mean"}), p = number_in(trial, {"p"});
   return fmt::format("{}: {}, p {}{}", digits(number_in(trial, {"steps"})),
@@ -29,9 +27,9 @@ std::string horizons_table(const Json& summary) {
       for (const Json& trial : list_in(size, {"horizons"}))
         if (number_in(trial, {"target"}) == target) tried += (tried.empty() ? "" : "; ") + trial_text(trial);
       if (!tried.empty())
-        table.rows.push_back({number(short_number(target)),
-                              number(digits(number_in(size, {"batch"}))),
-                              number(range_at(size, target).text()),
+        table.rows.push_back({number_cell(short_number(target)),
+                              number_cell(digits(number_in(size, {"batch"}))),
+                              number_cell(range_at(size, target).text()),
                               {tried}});
     }
   if (table.rows.empty()) return "";

@@ -27,30 +27,6 @@ std::vector<Measured> measured(const std::vector<SizeMiddle>& sizes, Middle Size
   return out;
 }
 
-// The band of fit_json(): steps, of examples times the batch.
-void add_band(Chart& chart, const Json& fit, bool of_examples) {
-  Band band{.name = "95 % band of the law", .colour = 0};
-  for (const Json& row : list_in(fit, {"band"})) {
-    const double batch = number_in(row, {"batch"}), low = number_in(row, {"low"}), high = number_in(row, {"high"});
-    const double times = of_examples ? batch : 1;
-    if (batch > 0 && low > 0) band.edges.push_back({batch, times * low, std::isnan(high) ? INFINITY : times * high});
-  }
-  if (band.edges.size() > 1) chart.bands.push_back(band);
-}
-
-// Slope -1 from the smallest size at which most runs reached the target, down to the end of the axis.
-void add_ideal(Chart& chart, const SizeAxis& sizes, const std::vector<SizeMiddle>& middles) {
-  for (const SizeMiddle& first : middles) {
-    if (!std::isfinite(first.steps.median) || !(first.steps.median > 0) || !chart.y.low) continue;
-    const double examples = first.steps.median * first.batch;
-    const double end = std::min(sizes.high, examples / *chart.y.low);
-    if (!(end > first.batch)) return;
-    chart.series.push_back({.name = "perfect scaling from the smallest size", .colour = 7, .dashed = true});
-    chart.series.back().points = {{.x = first.batch, .y = first.steps.median}, {.x = end, .y = examples / end}};
-    return;
-  }
-}
-
 // By the same sizes that the page lists as definitions.
 void add_regimes(Chart& chart, const LawFigures& law) {
   if (std::isnan(law.b_crit)) return;
@@ -59,8 +35,7 @@ void add_regimes(Chart& chart, const LawFigures& law) {
   chart.regions.push_back({10 * law.b_crit, INFINITY, "maximal"});
   chart.note += fmt::format(
       " Shaded: up to B_crit/5 = {} scaling is perfect (at most 20 % more examples than Emin), from 10 B_crit = {} on "
-      "the "
-      "parallelism is maximal (at most 10 % more steps than Smin).",
+      "the parallelism is maximal (at most 10 % more steps than Smin).",
       digits(law.b_crit / 5), digits(10 * law.b_crit));
 }
 
@@ -199,6 +174,32 @@ void fix_height(Chart& chart) {
   if (!std::isnan(low)) chart.y.low = low / 1.4, chart.y.high = high * 1.6;
 }
 
+void add_law_band(Chart& chart, const Json& fit, const std::string& name, int colour, bool of_examples) {
+  Band band{.name = name, .colour = colour};
+  for (const Json& row : list_in(fit, {"band"})) {
+    const double batch = number_in(row, {"batch"}), low = number_in(row, {"low"}), high = number_in(row, {"high"});
+    const double times = of_examples ? batch : 1;
+    if (batch > 0 && low > 0) band.edges.push_back({batch, times * low, std::isnan(high) ? INFINITY : times * high});
+  }
+  if (band.edges.size() > 1) chart.bands.push_back(band);
+}
+
+void add_ideal(Chart& chart, const SizeAxis& sizes, const std::vector<SizeMiddle>& middles) {
+  const char* name = "perfect scaling from the smallest size";
+  const auto there = [&](const Series& s) { return s.name == name; };
+  for (const SizeMiddle& first : middles) {
+    if (!std::isfinite(first.steps.median) || !(first.steps.median > 0) || !chart.y.low) continue;
+    const double examples = first.steps.median * first.batch;
+    const double end = std::min(sizes.high, examples / *chart.y.low);
+    if (!(end > first.batch)) return;
+    Series line{.name = std::any_of(chart.series.begin(), chart.series.end(), there) ? "" : name, .colour = 7};
+    line.dashed = true;
+    line.points = {{.x = first.batch, .y = first.steps.median}, {.x = end, .y = examples / end}};
+    chart.series.push_back(line);
+    return;
+  }
+}
+
 void fit_to_estimates(Chart& chart) {
   constexpr double runs_away = 20;
   double low = NAN, high = NAN;
@@ -239,7 +240,7 @@ Chart steps_chart(const std::vector<SizeMiddle>& sizes, const std::vector<Counte
   fix_height(chart);
   add_ideal(chart, axis, sizes);
   add_diverged(chart, runs);
-  add_band(chart, fit, false);
+  add_law_band(chart, fit, "95 % band of the law", 0);
   add_critical_size(chart, axis, law);
   add_regimes(chart, law);
   return chart;
@@ -254,12 +255,12 @@ Chart examples_chart(const std::vector<SizeMiddle>& sizes, const std::vector<Cou
   chart.x = axis.axis(), chart.y = {.title = cost ? "cost" : "examples to the target", .scale = Scale::log};
   if (law.there())
     add_curve(
-        chart, axis, "law: Emin + Smin·B", 0, [](const LawFigures& l, double b) { return l.emin + l.smin * b; }, law);
+        chart, axis, "law: Emin + Smin·B", 0, [](const LawFigures& l, double b) { return l.examples(b); }, law);
   add_runs(chart, runs, &CountedRun::examples);
   add_middles(chart, measured(sizes, &SizeMiddle::examples), any_horizon(sizes) ? fewest : "medians");
   fix_height(chart);
   add_diverged(chart, runs);
-  add_band(chart, fit, true);
+  add_law_band(chart, fit, "95 % band of the law", 0, true);
   add_critical_size(chart, axis, law);
   return chart;
 }

@@ -42,6 +42,10 @@ void add_runs(Chart& chart, const std::vector<CountedRun>& runs, FigureOfRun fig
 void add_middles(Chart& chart, const std::vector<Measured>& middles, const char* name = "medians");
 void add_curve(Chart& chart, const SizeAxis& sizes, const std::string& name, int colour,
                double (*value)(const LawFigures&, double), const LawFigures& law, bool dashed = false);
+// Its 95 % band in fit_json(): steps, of examples times the batch. An empty name stands in no legend.
+void add_law_band(Chart& chart, const Json& fit, const std::string& name, int colour, bool of_examples = false);
+// Slope -1 from the smallest size at which most runs reached the target, down to the end of the axis; named once.
+void add_ideal(Chart& chart, const SizeAxis& sizes, const std::vector<SizeMiddle>& middles);
 // B_crit as a line, its interval as a band over the whole height; ends of the y axis from what was added.
 void add_critical_size(Chart& chart, const SizeAxis& sizes, const LawFigures& law);
 void fix_height(Chart& chart);

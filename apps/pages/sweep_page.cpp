@@ -65,12 +65,11 @@ std::string looser_laws(const Json& summary) {
   for (const Json& entry : fits) {
     const Json& fit = part_of(entry, {"fit"});
     const LawFigures law(fit);
-    const auto number = [](const std::string& text) { return TableCell{.text = text, .number = true}; };
-    table.rows.push_back({number(short_number(number_in(entry, {"target"}))),
-                          number(digits(law.b_crit)),
-                          number(range_text(law.low, law.high)),
-                          number(digits(law.smin)),
-                          number(digits(law.emin)),
+    table.rows.push_back({number_cell(short_number(number_in(entry, {"target"}))),
+                          number_cell(digits(law.b_crit)),
+                          number_cell(range_text(law.low, law.high)),
+                          number_cell(digits(law.smin)),
+                          number_cell(digits(law.emin)),
                           {law.there() ? text_in(fit, {"verdict"}) : "no law: " + text_in(entry, {"why_none"})}});
   }
   return html_table(table, "The law for each target, the loosest first.");

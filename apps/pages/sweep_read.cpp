@@ -68,6 +68,11 @@ LawFigures::LawFigures(const Json& fit)
   if (std::isnan(high)) high = std::isnan(low) ? NAN : INFINITY;
 }
 
+std::string why_untimed(const Json& summary) {
+  const std::string why = text_in(summary, {"why_not_timed"});
+  return why.empty() ? "why is not recorded" : why;
+}
+
 bool is_horizon(const Json& summary) { return text_in(summary, {"kind"}) == "fixed horizon"; }
 
 HorizonRange range_in(const Json& interval) {

@@ -35,10 +35,13 @@ struct LawFigures {  // of fit_json(); NaN for what is not there
   bool there() const { return smin > 0 && emin >= 0; }
   bool timed() const { return there() && fixed >= 0 && per_example >= 0 && fixed + per_example > 0; }
   double steps(double batch) const { return smin + emin / batch; }
+  double examples(double batch) const { return emin + smin * batch; }
   double seconds_a_step(double batch) const { return fixed + per_example * batch; }
+  double seconds(double batch) const { return timed() ? steps(batch) * seconds_a_step(batch) : NAN; }
 };
 
-bool is_horizon(const Json& summary);  // of a sweep with fixed horizons
+std::string why_untimed(const Json& summary);  // of a sweep whose seconds are not compared
+bool is_horizon(const Json& summary);          // of a sweep with fixed horizons
 
 struct HorizonRange {        // the fewest steps lie in (failed, passed]
   double failed, passed;     // NaN: not known, and no K that was tried

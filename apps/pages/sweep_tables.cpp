@@ -10,8 +10,8 @@
 namespace tapedeck {
 namespace {
 
-TableCell number(const std::string& text) { return {.text = text, .number = true}; }
-TableCell number(double x) { return number(digits(x)); }
+TableCell number(std::string text) { return number_cell(std::move(text)); }
+TableCell number(double x) { return number_cell(digits(x)); }
 
 std::string median_text(const Middle& m) {
   return !m.there() ? "n/a" : std::isinf(m.median) ? "not reached" : digits(m.median);
@@ -85,7 +85,8 @@ std::string sizes_table(const Json& summary) {
                  ? horizons
                  : "Medians over the runs of a size, those that missed counted as infinite, with exact 95 % intervals "
                    "(none for n <= 5). ERT: seconds of all runs over the number that reached. Rules: what is left "
-                   "of the efficiency where the rate follows B or its square root instead of being tuned.") +
+                   "of the efficiency where the rate follows B or its square root instead of being tuned, a ratio of "
+                   "medians of a few trials, without an interval.") +
          reasons;
 }
 
@@ -133,21 +134,24 @@ std::string again_words(const Json& summary) {
   if (std::isnan(batch)) return paragraph("No size was to run twice.");
   if (is_horizon(summary)) return searched_twice_words(summary);
   if (std::isnan(ratio))
-    return paragraph(
-        fmt::format("Batch {} was to run twice: too few runs reached the target to compare them.", digits(batch)));
+    return paragraph(fmt::format(
+        "Batch {} was to run twice: {} of {} and {} of {} runs reached the target. To compare them all are wanted, and "
+        "2 of each.",
+        digits(batch), digits(number_in(summary, {"again", "reached"})), digits(number_in(summary, {"again", "n"})),
+        digits(number_in(summary, {"again", "reached_again"})), digits(number_in(summary, {"again", "n_again"}))));
   const auto words = [&](const char* what) {
     const Json& of = part_of(summary, {"again", what});
     return fmt::format("{} {} [{}, {}]", what, digits(number_in(of, {"ratio"})), digits(number_in(of, {"low"})),
                        digits(number_in(of, {"high"})));
   };
   const bool covers = is_true(summary, {"again", "covers_one"});
-  std::string out = fmt::format("Batch {} ran twice, with n = {} other seeds each: the ratio of {}", digits(batch),
-                                digits(number_in(summary, {"again", "n"})), words("steps"));
+  std::string out = fmt::format("Batch {} ran twice, with n = {} and {} other seeds: the ratio of {}", digits(batch),
+                                digits(number_in(summary, {"again", "n"})),
+                                digits(number_in(summary, {"again", "n_again"})), words("steps"));
   if (!std::isnan(number_in(summary, {"again", "seconds", "ratio"}))) out += ", of " + words("seconds");
   out += covers ? ". The 95 % interval of steps covers 1, as it should: no difference is shown."
                 : ". The 95 % interval of steps does not cover 1: the same size differs from itself here, as it does "
-                  "by chance in one "
-                  "sweep of 20.";
+                  "by chance in one sweep of 20.";
   return paragraph(out, covers ? "" : "warn");
 }
 

@@ -40,8 +40,8 @@ Chart time_chart(const SizeAxis& axis, const LawFigures& law, const std::vector<
   chart.x = axis.axis(), chart.y = {.title = "training time, s", .scale = Scale::log};
   if (law.timed())
     add_curve(
-        chart, axis, "law: (Smin + Emin/B)(a + c·B)", 0,
-        [](const LawFigures& l, double b) { return l.steps(b) * l.seconds_a_step(b); }, law);
+        chart, axis, "law: (Smin + Emin/B)(a + c·B)", 0, [](const LawFigures& l, double b) { return l.seconds(b); },
+        law);
   add_runs(chart, runs, &CountedRun::seconds);
   add_middles(chart, medians_of_seconds(sizes));
   fix_height(chart);
@@ -54,7 +54,7 @@ Chart time_chart(const SizeAxis& axis, const LawFigures& law, const std::vector<
 std::string time_figure(const Json& summary) {
   if (!is_true(summary, {"timed"}))
     return paragraph(
-        "Cells ran side by side, so their seconds are not compared: there is no chart of the time to the target.",
+        "Seconds are not compared, so there is no chart of the time to the target: " + why_untimed(summary) + ".",
         "note");
   Chart chart = time_chart(axis_of_sweep(summary), LawFigures(part_of(summary, {"fit"})), counted_runs(summary),
                            list_in(summary, {"sizes"}));
@@ -78,7 +78,7 @@ std::string step_time_figure(const Json& summary) {
   const SizeAxis axis = axis_of_sweep(summary);
   Chart chart{.title = "Time of a step by batch size"};
   chart.note = "Medians with the 5 % and the 95 % quantile of single steps.";
-  if (!is_true(summary, {"timed"})) chart.note += " Cells ran side by side and slowed each other.";
+  if (!is_true(summary, {"timed"})) chart.note += " Not to be compared: " + why_untimed(summary) + ".";
   chart.x = axis.axis(), chart.y = {.title = "a step, ms", .scale = Scale::log};
   Series s{.name = "steps", .line = false, .markers = true};
   for (const Json& size : list_in(summary, {"sizes"})) {

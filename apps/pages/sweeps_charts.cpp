@@ -20,47 +20,42 @@ SizeAxis common_axis(const Sweeps& sweeps, double target) {
   return out;
 }
 
-// One chart: what a row of the fit says, and what the law says.
+// One chart: what a size says, and what the law says.
 struct Figure {
   const char *title, *axis;
-  Middle (*of_row)(const Json& row);
+  std::map<double, Middle> (*of_sizes)(const SweepRecord& sweep, double target);
   double (*of_law)(const LawFigures& law, double batch);
-  bool (*drawn)(const SweepRecord& sweep);
 };
 
-Middle steps_of(const Json& row) { return middle_in(row); }
-Middle examples_of(const Json& row) {
-  const double batch = number_in(row, {"batch"});
-  const Middle steps = middle_in(row);
-  return {batch * steps.median, batch * steps.low, batch * steps.high};
+std::map<double, Middle> examples_at(const SweepRecord& sweep, double target) {
+  std::map<double, Middle> out = steps_at(sweep, target);
+  for (auto& [batch, m] : out) m = {batch * m.median, batch * m.low, batch * m.high};
+  return out;
 }
-Middle seconds_of(const Json& row) { return middle_in(part_of(row, {"seconds"})); }
 
-bool always(const SweepRecord&) { return true; }
-bool timed(const SweepRecord& sweep) { return is_true(sweep.summary, {"timed"}); }
+std::map<double, Middle> seconds_at(const SweepRecord& sweep, double target) {
+  std::map<double, Middle> out;
+  if (is_true(sweep.summary, {"timed"}))
+    for (const Json& row : list_in(fit_at(sweep, target), {"rows"}))
+      if (const double batch = number_in(row, {"batch"}); batch > 0) out[batch] = middle_in(part_of(row, {"seconds"}));
+  return out;
+}
 
-const Figure steps_figure = {"Steps to the target, S, by batch size", "steps to the target", steps_of,
-                             [](const LawFigures& law, double batch) { return law.steps(batch); }, always};
-const Figure examples_figure = {"Examples to the target, E, by batch size", "examples to the target", examples_of,
-                                [](const LawFigures& law, double batch) { return law.emin + law.smin * batch; },
-                                always};
-const Figure seconds_figure = {"Time to the target, T, by batch size", "training time, s", seconds_of,
-                               [](const LawFigures& law, double batch) {
-                                 return law.timed() ? law.steps(batch) * law.seconds_a_step(batch) : NAN;
-                               },
-                               timed};
+const Figure steps_figure = {"Steps to the target, S, by batch size", "steps to the target", steps_at,
+                             [](const LawFigures& law, double batch) { return law.steps(batch); }};
+const Figure examples_figure = {"Examples to the target, E, by batch size", "examples to the target", examples_at,
+                                [](const LawFigures& law, double batch) { return law.examples(batch); }};
+const Figure seconds_figure = {"Time to the target, T, by batch size", "training time, s", seconds_at,
+                               [](const LawFigures& law, double batch) { return law.seconds(batch); }};
+
+int colour_of(size_t which) { return static_cast<int>(which % 7); }  // the eighth is grey, for ideal scaling
 
 void add_sweep(Chart& chart, const Figure& figure, const SizeAxis& axis, const Sweeps& sweeps, size_t which,
                double target) {
-  if (!figure.drawn(sweeps[which])) return;
-  const Json& fit = fit_at(sweeps[which], target);
-  const LawFigures law(fit);
-  const int colour = static_cast<int>(which % 7);  // the eighth is grey, for ideal scaling
-  Series points{.name = sweep_name(sweeps, which), .colour = colour, .line = false, .markers = true};
-  for (const Json& row : list_in(fit, {"rows"})) {
-    const double batch = number_in(row, {"batch"});
-    const Middle m = figure.of_row(row);
-    if (!(batch > 0) || !m.there()) continue;
+  const LawFigures law(fit_at(sweeps[which], target));
+  Series points{.name = sweep_name(sweeps, which), .colour = colour_of(which), .line = false, .markers = true};
+  for (const auto& [batch, m] : figure.of_sizes(sweeps[which], target)) {
+    if (!m.there()) continue;
     const bool missed = std::isinf(m.median);
     points.points.push_back({.x = batch,
                              .y = missed ? NAN : m.median,
@@ -70,25 +65,9 @@ void add_sweep(Chart& chart, const Figure& figure, const SizeAxis& axis, const S
                                                   missed ? "not reached" : digits(m.median)),
                              .missed = missed});
   }
-  if (!points.points.empty()) chart.series.push_back(points);
-  if (law.there()) add_curve(chart, axis, "", colour, figure.of_law, law);
-}
-
-// Slope -1 through the smallest size of a sweep, as far as the chart goes down.
-void add_ideal(Chart& chart, const SizeAxis& axis, const Sweeps& sweeps, double target) {
-  bool named = false;
-  for (const SweepRecord& sweep : sweeps) {
-    const std::vector<SizeMiddle> sizes = middles_of_fit(fit_at(sweep, target));
-    const auto first =
-        std::find_if(sizes.begin(), sizes.end(), [](const SizeMiddle& s) { return std::isfinite(s.steps.median); });
-    if (first == sizes.end() || !chart.y.low) continue;
-    const double examples = first->batch * first->steps.median, end = std::min(axis.high, examples / *chart.y.low);
-    if (!(end > first->batch)) continue;
-    chart.series.push_back(
-        {.name = named ? "" : "perfect scaling from the smallest size", .colour = 7, .dashed = true});
-    chart.series.back().points = {{.x = first->batch, .y = first->steps.median}, {.x = end, .y = examples / end}};
-    named = true;
-  }
+  if (points.points.empty()) return;
+  chart.series.push_back(points);
+  if (law.there()) add_curve(chart, axis, "", colour_of(which), figure.of_law, law);
 }
 
 Chart chart_of(const Figure& figure, const Sweeps& sweeps, const SizeAxis& axis, double target) {
@@ -103,7 +82,7 @@ Chart rates_chart(const Sweeps& sweeps, const SizeAxis& axis) {
   Chart chart{.title = "Tuned rate by batch size"};
   chart.x = axis.axis(), chart.y = {.title = "learning rate", .scale = Scale::log};
   for (size_t i = 0; i < sweeps.size(); ++i) {
-    Series s{.name = sweep_name(sweeps, i), .colour = static_cast<int>(i % 7), .markers = true};
+    Series s{.name = sweep_name(sweeps, i), .colour = colour_of(i), .markers = true};
     for (const Json& size : list_in(sweeps[i].summary, {"sizes"}))
       if (const double batch = number_in(size, {"batch"}), rate = number_in(size, {"rate"}); batch > 0 && rate > 0)
         s.points.push_back({.x = batch,
@@ -121,22 +100,18 @@ std::vector<std::string> sweeps_figures(const Sweeps& sweeps, double target) {
   const SizeAxis axis = common_axis(sweeps, target);
   Chart steps = chart_of(steps_figure, sweeps, axis, target);
   steps.large = true;
-  steps.note = fmt::format(
-      "At a validation {} of {}: medians with exact 95 % intervals (none for n <= 5), and each law with the 95 % band "
-      "of its bootstrap.",
-      text_in(sweeps.front().summary, {"targets", "metric"}), short_number(target));
-  add_ideal(steps, axis, sweeps, target);
+  steps.note = fmt::format("At a validation {} of {}: {}, and each law with the 95 % band of its bootstrap.",
+                           text_in(sweeps.front().summary, {"targets", "metric"}), short_number(target),
+                           is_horizon(sweeps.front().summary)
+                               ? "the fewest steps K whose runs pass together, down to the most that do not"
+                               : "medians with exact 95 % intervals (none for n <= 5)");
   for (size_t i = 0; i < sweeps.size(); ++i) {
     const Json& fit = fit_at(sweeps[i], target);
+    add_ideal(steps, axis, middles_of_fit(fit));
     if (const LawFigures law(fit); law.b_crit >= axis.low && law.b_crit <= axis.high)
       steps.guides.push_back(
           {law.b_crit, true, fmt::format("B_crit {} {}", digits(law.b_crit), sweep_name(sweeps, i))});
-    Band band{.colour = static_cast<int>(i % 7)};
-    for (const Json& row : list_in(fit, {"band"})) {
-      const double batch = number_in(row, {"batch"}), low = number_in(row, {"low"}), high = number_in(row, {"high"});
-      if (batch > 0 && low > 0) band.edges.push_back({batch, low, std::isnan(high) ? INFINITY : high});
-    }
-    if (band.edges.size() > 1) steps.bands.push_back(band);
+    add_law_band(steps, fit, "", colour_of(i));
   }
   std::vector<std::string> out = {chart_figure(steps), chart_figure(chart_of(examples_figure, sweeps, axis, target))};
   if (Chart seconds = chart_of(seconds_figure, sweeps, axis, target); !seconds.series.empty()) {
@@ -154,7 +129,7 @@ std::string sweeps_targets_figure(const Sweeps& sweeps, const std::vector<double
   chart.x = {.title = "target, validation " + text_in(sweeps.front().summary, {"targets", "metric"})};
   chart.y = {.title = "B_crit, examples", .scale = Scale::log};
   for (size_t i = 0; i < sweeps.size(); ++i) {
-    Series s{.name = sweep_name(sweeps, i), .colour = static_cast<int>(i % 7), .line = false, .markers = true};
+    Series s{.name = sweep_name(sweeps, i), .colour = colour_of(i), .line = false, .markers = true};
     for (const double target : targets)
       if (const auto b_crit = b_crit_of(fit_at(sweeps[i], target)))
         s.points.push_back(

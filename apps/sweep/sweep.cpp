@@ -7,6 +7,7 @@
 #include <thread>
 
 #include "apps/commands.h"
+#include "apps/data_record.h"
 #include "apps/experiment.h"
 #include "apps/files.h"
 #include "apps/interrupt.h"
@@ -89,8 +90,8 @@ class SweepProcess {
         continue;
       }
       if (!result) return End::interrupted;
+      state_.add(*next, *result);
       table_.ended(state_, *next, *result);
-      state_.add(*next, std::move(*result));
     }
   }
 
@@ -200,7 +201,7 @@ SweepContext context_of(const Config& config, const Problem& problem, Device dev
   out.precision = config.precision, out.optimizer = config.optimizer, out.schedule = config.schedule;
   out.preset = config.preset, out.threads = config.threads;
   out.parameters = Learner(config, problem, 0, device, find_precision(config)).parameters.count();
-  out.train_examples = std::ssize(problem.data().train);
+  out.train_examples = std::ssize(problem.data().train), out.data_hash = hash_text(problem.data());
   return out;
 }
 

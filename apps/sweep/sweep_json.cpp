@@ -154,6 +154,9 @@ Json again_json(const RunsAgain& again) {
   }
   return {{"batch", again.batch > 0 ? Json(again.batch) : Json()},
           {"n", again.n},
+          {"n_again", again.n_again},
+          {"reached", again.reached},
+          {"reached_again", again.reached_again},
           {"steps", ratio_json(again.steps)},
           {"seconds", ratio_json(again.seconds)},
           {"covers_one", again.steps ? Json(again.steps->covers_one()) : Json()},
@@ -188,6 +191,7 @@ Json sweep_json(const SweepState& state, const SweepResult& result, const SweepC
           {"model", context.model},
           {"parameters", context.parameters},
           {"data", context.data},
+          {"data_hash", text_or_null(context.data_hash)},
           {"train_examples", context.train_examples},
           {"device", context.device},
           {"precision", context.precision},

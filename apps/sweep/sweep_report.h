@@ -8,7 +8,7 @@
 namespace tapedeck {
 
 struct SweepContext {  // what the result is a result of
-  std::string model, data, device, precision, optimizer, schedule, preset;
+  std::string model, data, data_hash, device, precision, optimizer, schedule, preset;
   int64_t threads = 1, parameters = 0, train_examples = 0;
   bool complete = false, timed = true;
   std::string why_not_timed;

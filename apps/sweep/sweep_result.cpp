@@ -135,16 +135,18 @@ std::optional<ScalingRun> horizon_run(const SweepState& state, int64_t batch, co
   if (seconds.empty()) return std::nullopt;
   const auto failed = static_cast<double>(search.failed);
   ScalingRun run{static_cast<double>(batch), failed, failed, std::numeric_limits<double>::infinity()};
-  if (search.passed) run.steps = run.upper = static_cast<double>(*search.passed);
-  if (search.passed && failed > 0) run.lower = run.upper = std::sqrt(failed * run.steps);
   if (timed) run.seconds = median(seconds);
+  if (!search.passed) return run;
+  const auto passed = static_cast<double>(*search.passed);
+  run.steps = run.lower = run.upper = failed > 0 ? std::sqrt(failed * passed) : passed;
+  run.seconds *= run.steps / passed;  // so that they are those of the steps that the law has
   return run;
 }
 
 TargetFit fit_horizons(const SweepState& state, const std::vector<SweepSize>& sizes, size_t target, bool timed,
                        int draws) {
   ScalingRuns data;
-  data.has_seconds = timed;
+  data.has_seconds = timed, data.each = "horizon";
   for (const SweepSize& size : sizes)
     if (const auto run = horizon_run(state, size.batch, size.horizon->targets[target], timed))
       data.runs.push_back(*run);
@@ -170,15 +172,20 @@ RunsAgain compare_again(const SweepState& state, const std::vector<SweepSize>& s
   if (at == sizes.end()) return out;
   struct Side {
     std::vector<double> steps, seconds;
+    int n = 0;
     void add(const Cell& cell, const CellResult& result, const Target& target) {
+      if (result.status == Status::failed) return;
+      ++n;
       const Crossing at = crossing(result, target, cell.steps);
       if (at.reached) steps.push_back(at.upper), seconds.push_back(at.seconds);
     }
+    int reached() const { return static_cast<int>(steps.size()); }
   } first, second;
   for (const auto& [cell, result] : at->runs) first.add(cell, result, target);
   for (const Cell& cell : runs_again(state))
     if (const CellResult* result = state.find(cell)) second.add(cell, *result, target);
-  out.n = static_cast<int>(std::min(first.steps.size(), second.steps.size()));
+  out.n = first.n, out.n_again = second.n, out.reached = first.reached(), out.reached_again = second.reached();
+  if (out.reached < out.n || out.reached_again < out.n_again) return out;
   out.steps = unpaired_ratio(first.steps, second.steps);
   if (timed) out.seconds = unpaired_ratio(first.seconds, second.seconds);
   return out;

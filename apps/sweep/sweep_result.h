@@ -50,9 +50,12 @@ struct TargetFit {
 
 struct RunsAgain {
   int64_t batch = 0;
-  int n = 0;
-  std::optional<RatioInterval> steps, seconds;  // of its runs over those once more, by Welch's t
-  std::optional<TargetSearch> first, second;    // with horizons; n: the runs of each K
+  int n = 0, n_again = 0;  // runs that did not fail; with horizons n of each K
+  int reached = 0, reached_again = 0;
+  // Of its runs over those once more, by Welch's t; none unless all of them reached the target: without those that
+  // missed, two equal sizes would look more alike, or less, than they are.
+  std::optional<RatioInterval> steps, seconds;
+  std::optional<TargetSearch> first, second;  // with horizons; n: the runs of each K
   std::optional<HorizonDifference> difference() const {
     return first && second ? tapedeck::difference(*first, *second) : std::nullopt;
   }

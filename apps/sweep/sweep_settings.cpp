@@ -13,6 +13,8 @@ namespace {
 std::vector<int64_t> sizes(const Config& config, int64_t examples, const std::string& data) {
   std::vector<int64_t> out = config.batches;
   std::sort(out.begin(), out.end());
+  if (const auto twice = std::adjacent_find(out.begin(), out.end()); twice != out.end())
+    throw UsageError(fmt::format("--batches: {} is given twice; give it once", *twice));
   if (config.origin("batches") == Origin::fallback)
     out.erase(std::remove_if(out.begin(), out.end(), [&](int64_t batch) { return batch > examples; }), out.end());
   for (const int64_t batch : out) {
@@ -60,6 +62,7 @@ SweepSettings sweep_settings(const Config& config, const Problem& problem) {
   out.batches = sizes(config, examples, problem.data().name);
   out.seeds = static_cast<int>(config.seeds);
   out.first_seed = config.seed;
+  // The quick preset is for small data, whose runs differ most, and for cheap ones.
   out.tuning_seeds = config.preset == "publication" ? 6 : config.preset == "standard" ? 3 : 4;
   for (const double rate : config.rates) out.rates.push_back(rounded_rate(rate));
   std::sort(out.rates.begin(), out.rates.end());

@@ -71,6 +71,8 @@ std::string cell_line(const SweepState& state, const Cell& cell, const CellResul
     what = fmt::format("{} at step {:.0f}, {}", to_text(state.targets->tightest()), at.upper, seconds_text(at.seconds));
   } else if (!result.reason.empty()) {
     what += ": " + result.reason;
+  } else if (cell.purpose == Cell::Purpose::pilot && state.settings.finds_targets()) {  // it cannot miss: it has none
+    what = fmt::format("{} steps, lowest loss {:.4g}", result.steps, result.best_loss());
   } else if (state.settings.horizon) {
     what = fmt::format("{} steps, at their end a loss of {:.4g}", result.steps,
                        final_metric(result, {"loss", 0}).value_or(NAN));

@@ -48,7 +48,8 @@ std::string size_line(const SweepSize& size, bool timed) {
 constexpr const char* passages_legend =
     "  k/n: of n runs, k reached the target; examples, seconds: medians, seconds on the training clock without\n"
     "  evaluations; ERT: seconds of all runs over k; linear, root: what is left of the efficiency where the rate\n"
-    "  follows B or its square root from the reference size instead of being tuned\n";
+    "  follows B or its square root from the reference size (--batch) instead of being tuned: a ratio of medians of a\n"
+    "  few trials, without an interval\n";
 constexpr const char* horizons_legend =
     "  k/n: all n runs of a K pass together, or none; interval: more steps than the K that failed, at most those of\n"
     "  the K that passed; seconds: their median on the training clock without evaluations; ERT: all seconds over k;\n"
@@ -92,10 +93,13 @@ std::string again_text(const RunsAgain& again) {
   if (again.batch == 0) return "";
   if (again.first && again.second) return searched_twice(again);
   if (!again.steps)
-    return fmt::format("the same size twice (batch {}): n/a, too few runs reached the target\n", again.batch);
+    return fmt::format(
+        "the same size twice (batch {}): n/a, {} of {} and {} of {} runs reached the target; wants all, and 2 of "
+        "each\n",
+        again.batch, again.reached, again.n, again.reached_again, again.n_again);
   std::string out =
       fmt::format("the same size twice (batch {}, n = {} and {} other seeds): steps {:.3f} [{:.3f}, {:.3f}]{}",
-                  again.batch, again.n, again.n, again.steps->ratio, again.steps->low, again.steps->high,
+                  again.batch, again.n, again.n_again, again.steps->ratio, again.steps->low, again.steps->high,
                   again.steps->covers_one() ? ", as it should be, no difference"
                                             : ": A DIFFERENCE, which one sweep in 20 has by chance");
   if (again.seconds)
@@ -170,10 +174,10 @@ std::string sweep_text(const SweepState& state, const SweepResult& result, const
     const TargetFit& fit = result.fits[i];
     out +=
         fit.fit
-            ? fmt::format("at the looser {}: B_crit {} [{}, {}], Smin {}, Emin {}\n",
+            ? fmt::format("at the looser {}: B_crit {} [{}, {}], Smin {}, Emin {}: {}\n",
                           to_text(Target{targets.metric, fit.target}), three_digits(fit.fit->law.b_crit),
                           three_digits(fit.fit->bootstrap.b_crit.low), three_digits(fit.fit->bootstrap.b_crit.high),
-                          three_digits(fit.fit->law.smin), three_digits(fit.fit->law.emin()))
+                          three_digits(fit.fit->law.smin), three_digits(fit.fit->law.emin()), fit.fit->verdict())
             : fmt::format("at the looser {}: no law: {}\n", to_text(Target{targets.metric, fit.target}), fit.why_none);
     out += intervals_line(result.sizes, i);
   }

@@ -7,6 +7,7 @@
 #include <cmath>
 #include <new>
 
+#include "apps/checkpoint.h"
 #include "apps/experiment.h"
 #include "apps/files.h"
 #include "apps/interrupt.h"
@@ -46,12 +47,14 @@ CellResult failed_result(const std::string& reason, bool out_of_memory) {
 
 // Makes the folder of a cell that is about to run, and notes when it began, and whether others run beside it: of a cell
 // that goes on, when it first did, and whether others ever have. What a process left that was killed as it made the
-// folder is nothing to go on with.
+// folder, or as it saved the weights of a run that diverged, is nothing to go on with.
 void begin_or_go_on(const fs::path& run) {
   fs::create_directories(run);
   const FolderLock alone(run);
   const fs::path config = run / "config.json", file = run / "cell.json";
-  const bool goes_on = fs::exists(config) && Json::accept(read_file(config));
+  const bool weights_alone =
+      fs::exists(run / "model.safetensors") && Checkpoints(run).list().empty() && !fs::exists(run / "summary.json");
+  const bool goes_on = fs::exists(config) && Json::accept(read_file(config)) && !weights_alone;
   if (!goes_on)
     for (const auto& entry : fs::directory_iterator(run)) fs::remove_all(entry.path());
   Json note = fs::exists(file) ? Json::parse(read_file(file), nullptr, false) : Json();

@@ -2,6 +2,7 @@
 
 #include <algorithm>
 #include <cmath>
+#include <functional>
 #include <limits>
 #include <map>
 
@@ -43,7 +44,7 @@ RateTrial trial(const SweepState& state, const std::vector<Cell>& cells) {
   return out;
 }
 
-// The place of the best; none where no rate reached the target in most of its runs.
+// Which of the trials is the best; none where no rate reached the target in most of its runs.
 std::optional<size_t> best_of(const std::vector<RateTrial>& trials) {
   std::optional<size_t> best;
   double least = 0;
@@ -131,6 +132,28 @@ std::optional<int> first_reaching(Grid& grid, const std::vector<int>& order, int
   return std::nullopt;
 }
 
+using CapAfter = std::function<int64_t(const std::vector<RateTrial>&)>;
+
+// Longer at the edge where the best lies, until it lies within or cells are needed.
+void grow(Grid& grid, const CapAfter& next_cap) {
+  for (int times = 0; times < grows_times; ++times) {
+    const std::vector<RateTrial> trials = grid.trials();
+    const int side = growth(trials);
+    if (side == 0) return;
+    const int edge = side > 0 ? grid.cells.rbegin()->first : grid.cells.begin()->first;
+    for (int i = 1; i <= grows_by; ++i) grid.add(edge + side * i * step, next_cap(trials));
+    if (!grid.needed().empty()) return;
+  }
+}
+
+void add_beside_best(Grid& grid, const CapAfter& next_cap) {
+  const std::vector<RateTrial> trials = grid.trials();
+  const auto best = best_of(trials);
+  if (!best) return;
+  const int place = std::next(grid.cells.begin(), static_cast<int64_t>(*best))->first;
+  for (const int beside : {place - 1, place + 1}) grid.add(beside, next_cap(trials));
+}
+
 }  // namespace
 
 Tuning tuning(const SweepState& state, int64_t batch) {
@@ -163,21 +186,12 @@ Tuning tuning(const SweepState& state, int64_t batch) {
   const int64_t cap = next_cap(grid.trials());
   for (const int place : order) grid.add(place, place == reached ? first : cap);
   if (waits()) return out;
-  for (int times = 0; !given && times < grows_times; ++times) {
-    const std::vector<RateTrial> trials = grid.trials();
-    const int side = growth(trials);
-    if (side == 0) break;
-    const int edge = side > 0 ? grid.cells.rbegin()->first : grid.cells.begin()->first;
-    for (int i = 1; i <= grows_by; ++i) grid.add(edge + side * i * step, next_cap(trials));
+  if (!given) {
+    grow(grid, next_cap);
+    if (waits()) return out;
+    add_beside_best(grid, next_cap);
     if (waits()) return out;
   }
-  if (!given)
-    if (const auto best = best_of(grid.trials())) {
-      const int64_t close = next_cap(grid.trials());
-      const int place = std::next(grid.cells.begin(), static_cast<int64_t>(*best))->first;
-      for (const int beside : {place - 1, place + 1}) grid.add(beside, close);
-      if (waits()) return out;
-    }
   out.trials = grid.trials();
   if (const auto best = best_of(out.trials)) {
     out.rate = out.trials[*best].rate, out.figure = out.trials[*best].figure;
