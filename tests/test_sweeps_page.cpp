@@ -90,7 +90,7 @@ TEST_CASE("sweeps page: what is not alike is said, and not compared") {
 
   // A run that missed: no ratio at its size.
   for (Json& cell : sweeps[1].summary["cells"])
-    if (cell["purpose"] == "run" && cell["batch"] == 64) cell["crossings"][0]["reached"] = false;
+    if (cell["purpose"] == "run" && cell["batch"] == 64 && cell["seed"] == 3) cell["crossings"][0]["reached"] = false;
   CHECK(steps_by_size(sweeps[1], 0.2).contains(16));
   CHECK_FALSE(steps_by_size(sweeps[1], 0.2).contains(64));
   CHECK_EQ(page_trouble(sweeps_page(sweeps)), "");

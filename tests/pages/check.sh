@@ -24,6 +24,11 @@ page list runs
 for document in compare profile bench; do page "$document" "$document.json"; done
 quietly sweep --out sweep --batches 16,32,64,128,256 --seeds 2 --rates 0.003,0.01,0.3 --steps 300 --targets loss=0.6,loss=0.3
 page sweep sweep
-printf 'batch,steps\n8,905\n8,890\n16,500\n32,300\n64,205\n128,149\n256,126\n' > fit.csv
+quietly sweep --out momentum --optimizer momentum --batches 16,32,64,128 --seeds 2 --rates 0.01,0.03,0.1 --steps 300 --targets loss=0.6,loss=0.3
+page sweeps sweep momentum
+quietly sweep --out horizon --data blobs --hidden 8 --horizon --batches 16,64,256 --seeds 3 --rates 0.003,0.01 --targets loss=0.5,loss=0.3
+page horizon horizon
+page list_of_sweeps .
+printf 'batch,steps,seconds\n8,905,1\n8,890,1\n16,500,0.6\n32,300,0.5\n64,205,0.4\n128,149,0.5\n256,126,0.7\n' > fit.csv
 "$program" fit fit.csv --out pages/fit.html >/dev/null
 "$here/check.py" --pictures pages pages/*.html
