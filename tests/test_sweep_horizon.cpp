@@ -182,7 +182,7 @@ TEST_CASE("sweep: a looser target begins at what the pilot took to it") {
   state.settings = horizons({4, 0.5}, {32});
   state.settings.again = false;
   run_all(state);
-  const TargetSearch& loose = horizon_search(state, 32).targets[0];
+  const TargetSearch loose = horizon_search(state, 32).targets[0];
   CHECK(loose.trials.size() <= 3);  // from the tightest target's first K on, six places above, it would be 7
   CHECK(*loose.passed == doctest::Approx(Decayed::needs(32) / 8).epsilon(0.6));
 }
