@@ -132,7 +132,8 @@ std::vector<std::string> sweeps_sentences(const Sweeps& sweeps) {
 
 Table sweeps_table(const Sweeps& sweeps) {
   Table table{{"target", "sweep", "B_crit", "over the first's", "B_crit/5", "Smin", "Emin", "reached", "verdict"}, {}};
-  for (const double target : common_targets(sweeps).values)
+  const CommonTargets common = common_targets(sweeps);
+  for (const double target : common.values)
     for (size_t i = 0; i < sweeps.size(); ++i) {
       const Json& fit = fit_at(sweeps[i], target);
       const LawFigures law(fit);
